@@ -1,0 +1,354 @@
+//! What a worker tells the collector: plain `Copy` records, in batches.
+//!
+//! Stamps are facts; every figure (latency, service time, lag, response time) is a *method*, so
+//! that there is one definition of it.
+
+use crate::time::Timestamp;
+
+/// How a transaction ended. Every transaction that was attempted or aborted has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The script ran to its end.
+    Processed,
+    /// Its slot under a rate was older than the latency limit; it never began.
+    Skipped,
+    /// Given up after an error that leaves the client alive; [`Failure::of`] its SQLSTATE is the
+    /// kind.
+    Failed,
+    /// Ended together with its client, its connection, or the run.
+    Aborted(Abort),
+}
+
+/// Why a transaction failed; its client lives on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// SQLSTATE 40001.
+    Serialization,
+    /// SQLSTATE 40P01.
+    Deadlock,
+    /// Any other SQLSTATE, where errors do not end the client.
+    Other,
+}
+
+impl Failure {
+    /// The kind of failure that an error with this SQLSTATE is.
+    pub fn of(sqlstate: SqlState) -> Self {
+        match &sqlstate.0 {
+            b"40001" => Failure::Serialization,
+            b"40P01" => Failure::Deadlock,
+            _ => Failure::Other,
+        }
+    }
+}
+
+/// Why a transaction was aborted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Abort {
+    /// An error of the server that ends the client; the record's SQLSTATE names it.
+    Server,
+    /// An error found by pgmark itself (a meta command, an expression, the protocol).
+    Client,
+    /// The connection was lost.
+    ConnectionLost,
+    /// The connection was lost after COMMIT had been sent and before its answer came.
+    ConnectionLostInCommit,
+    /// Cancelled by us: a stop signal, or the end of the time to finish.
+    Interrupted,
+}
+
+/// The part of the run in which a transaction began (under a rate: was scheduled).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Clients are still being added.
+    Ramp,
+    /// Before the measured window.
+    Warmup,
+    /// Inside the measured window.
+    Run,
+}
+
+/// A five-character SQLSTATE, all zero bytes where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SqlState(pub [u8; 5]);
+
+impl SqlState {
+    /// No SQLSTATE: the error, if any, did not come from a server.
+    pub const NONE: SqlState = SqlState([0; 5]);
+
+    /// The code as text, empty for [`SqlState::NONE`].
+    pub fn as_str(&self) -> &str {
+        match self.0 {
+            [0, ..] => "",
+            _ => std::str::from_utf8(&self.0).unwrap_or("?????"),
+        }
+    }
+}
+
+/// One transaction as the worker saw it. 64 bytes, so that a batch of them is small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransactionRecord {
+    /// Global number of the client, from 0.
+    pub client: u32,
+    /// Index of the script, from 0.
+    pub script: u8,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The error's SQLSTATE for failed and aborted transactions.
+    pub sqlstate: SqlState,
+    /// Where it belongs.
+    pub phase: Phase,
+    /// Times the script was started for this transaction; 0 only if it was skipped.
+    pub tries: u32,
+    /// Running number within the client, from 1.
+    pub number: u64,
+    /// When it was due: its slot under a rate, else the same as `started_at`.
+    pub scheduled_at: Timestamp,
+    /// Just before the first command of the first try ("begun").
+    pub started_at: Timestamp,
+    /// When the last thing awaited was there ("completed"). For a skipped one: when it was skipped.
+    pub finished_at: Timestamp,
+    /// Time spent connecting for this transaction, ns.
+    pub connecting_ns: u64,
+    /// Time inside `\untimed` blocks, ns.
+    pub untimed_ns: u64,
+}
+
+const _: () = assert!(size_of::<TransactionRecord>() == 64);
+
+impl TransactionRecord {
+    /// Completed − scheduled, less untimed parts and less connecting (ns). Spans all tries.
+    /// Without a rate scheduled is begun, and connecting lies before it.
+    pub fn latency_ns(&self) -> u64 {
+        self.finished_at
+            .nanos_since(self.scheduled_at)
+            .saturating_sub(self.untimed_ns)
+            .saturating_sub(self.connecting_in_wait_ns())
+    }
+
+    /// Begun − scheduled − connecting (ns): how late the client got round to it. For a skipped
+    /// one: how late it was when it was skipped.
+    pub fn lag_ns(&self) -> u64 {
+        match self.outcome {
+            Outcome::Skipped => self.finished_at.nanos_since(self.scheduled_at),
+            _ => self
+                .started_at
+                .nanos_since(self.scheduled_at)
+                .saturating_sub(self.connecting_in_wait_ns()),
+        }
+    }
+
+    /// Completed − begun, less untimed parts (ns).
+    pub fn service_ns(&self) -> u64 {
+        self.finished_at
+            .nanos_since(self.started_at)
+            .saturating_sub(self.untimed_ns)
+    }
+
+    /// Completed − scheduled, connecting included (ns): what a caller waits.
+    pub fn response_ns(&self) -> u64 {
+        self.finished_at
+            .nanos_since(self.scheduled_at)
+            .saturating_sub(self.untimed_ns)
+    }
+
+    /// Retries of this transaction: tries − 1.
+    pub fn retries(&self) -> u32 {
+        self.tries.saturating_sub(1)
+    }
+
+    /// The part of the connecting that lies between scheduled and begun. Without a rate the
+    /// client connects before the transaction is due, so none of it does.
+    fn connecting_in_wait_ns(&self) -> u64 {
+        self.connecting_ns
+            .min(self.started_at.nanos_since(self.scheduled_at))
+    }
+}
+
+/// What a client spent time on besides transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SpanKind {
+    /// A connection was made, up to the first ReadyForQuery (on-connect commands included in the
+    /// client's time connecting, but not in this span).
+    Connect,
+    /// An attempt to connect that ended without a connection.
+    ConnectFailed,
+    /// Commands of `--on-connect`.
+    OnConnect,
+    /// From Terminate until the socket was closed.
+    Disconnect,
+}
+
+/// A span of a client's time that is not part of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionRecord {
+    /// Global number of the client, from 0.
+    pub client: u32,
+    /// What was done.
+    pub kind: SpanKind,
+    /// Beginning of the span.
+    pub started_at: Timestamp,
+    /// End of the span.
+    pub finished_at: Timestamp,
+}
+
+/// The last word about a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientRecord {
+    /// Global number of the client, from 0.
+    pub client: u32,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// Ended for good before the run did (its connection closes, others go on).
+    pub aborted: bool,
+    /// Time inside `\sleep` within the measured window, ns.
+    pub think_ns: u64,
+}
+
+/// How busy a worker thread was inside the measured window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkerRecord {
+    /// Number of the thread, from 0.
+    pub worker: u32,
+    /// Time not spent waiting in poll, ns.
+    pub busy_ns: u64,
+    /// The time over which `busy_ns` was taken, ns.
+    pub observed_ns: u64,
+    /// Wake-ups of clients that were acted on.
+    pub delays: u64,
+    /// Sum over them of the time from the stamp until the thread acted on it, ns.
+    pub delay_sum_ns: u64,
+    /// 99th percentile of that time, ns.
+    pub delay_p99_ns: u64,
+    /// The longest, ns.
+    pub delay_max_ns: u64,
+    /// Batches that had to wait for the collector.
+    pub blocked_sends: u64,
+    /// Time spent waiting for it, ns.
+    pub blocked_ns: u64,
+}
+
+/// One thing that a worker tells the collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A transaction ended (or was skipped).
+    Transaction(TransactionRecord),
+    /// A client connected, failed to, or disconnected.
+    Connection(ConnectionRecord),
+    /// A client is done.
+    ClientDone(ClientRecord),
+    /// The thread is done: its last event.
+    WorkerDone(WorkerRecord),
+}
+
+/// Events of one worker, in the order in which they happened.
+#[derive(Debug)]
+pub struct Batch {
+    /// Number of the worker thread, from 0; the emptied batch goes back to it.
+    pub worker: u32,
+    /// The events.
+    pub events: Vec<Event>,
+    /// Every event of this worker up to this moment has been sent: intervals that end before the
+    /// smallest such moment of all workers are closed.
+    pub complete_through: Timestamp,
+}
+
+/// A line for the user from the data plane. The collector is the only writer of stderr during a
+/// run, so that lines never mix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// How it is prefixed.
+    pub level: Level,
+    /// The text: one line or several, without a trailing newline. Bytes of the server that are not
+    /// UTF-8 have been replaced.
+    pub text: String,
+}
+
+/// Severity of a [`Message`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Prefixed `error: `.
+    Error,
+    /// Prefixed `warning: `.
+    Warning,
+    /// Only the program's name before it.
+    Info,
+    /// Printed as it is (output of `debug()`, `\shell`).
+    Plain,
+}
+
+/// Everything that flows to the collector, on one channel, so that order is kept.
+#[derive(Debug)]
+pub enum Report {
+    /// Measured events.
+    Batch(Batch),
+    /// A line for the user.
+    Message(Message),
+    /// The measured window begins (W1): sent once by the run, before any transaction record.
+    WindowBegins(Timestamp),
+    /// The end of the window (E), where it is not that of the last transaction: the time is over, a
+    /// stop signal came, or the last client died.
+    WindowEnds(Timestamp),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::from_nanos(ms * 1_000_000)
+    }
+
+    fn record() -> TransactionRecord {
+        TransactionRecord {
+            client: 0,
+            script: 0,
+            outcome: Outcome::Processed,
+            sqlstate: SqlState::NONE,
+            phase: Phase::Run,
+            tries: 1,
+            number: 1,
+            scheduled_at: at(100),
+            started_at: at(100),
+            finished_at: at(110),
+            connecting_ns: 0,
+            untimed_ns: 0,
+        }
+    }
+
+    #[test]
+    fn in_a_closed_loop_connecting_lies_before_the_transaction() {
+        let connected = TransactionRecord {
+            connecting_ns: 100_000_000,
+            ..record()
+        };
+        assert_eq!(connected.latency_ns(), 10_000_000);
+        assert_eq!(connected.service_ns(), 10_000_000);
+        assert_eq!(connected.lag_ns(), 0);
+    }
+
+    #[test]
+    fn under_a_rate_connecting_is_taken_out_of_latency_and_lag_but_not_of_response() {
+        let throttled = TransactionRecord {
+            scheduled_at: at(50),
+            connecting_ns: 30_000_000,
+            untimed_ns: 1_000_000,
+            ..record()
+        };
+        assert_eq!(throttled.lag_ns(), 20_000_000);
+        assert_eq!(throttled.service_ns(), 9_000_000);
+        assert_eq!(throttled.latency_ns(), 29_000_000);
+        assert_eq!(throttled.response_ns(), 59_000_000);
+    }
+
+    #[test]
+    fn the_lag_of_a_skipped_one_is_how_late_it_was() {
+        let skipped = TransactionRecord {
+            outcome: Outcome::Skipped,
+            tries: 0,
+            scheduled_at: at(40),
+            ..record()
+        };
+        assert_eq!(skipped.lag_ns(), 70_000_000);
+        assert_eq!(skipped.retries(), 0);
+    }
+}

@@ -1,0 +1,178 @@
+//! What will be done: fully resolved and immutable. `options` makes it from what was typed; from
+//! here on nothing asks for an option, an environment variable or a default again.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::conninfo::Target;
+use crate::script::ScriptSet;
+
+/// What the program was called for. An option that makes no sense in a mode was refused before.
+#[derive(Debug)]
+pub enum Plan {
+    /// Drive load and report.
+    Run(Box<RunPlan>),
+    /// Create and fill the tables.
+    Init(InitPlan),
+    /// Print a text and exit with 0: help, version, a list of scripts.
+    Show(Text),
+}
+
+/// A text to print and the stream that it belongs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// Help and version.
+    Stdout(String),
+    /// Lists of builtins and their texts, as pgbench prints them.
+    Stderr(String),
+}
+
+/// A benchmark run.
+#[derive(Debug)]
+pub struct RunPlan {
+    /// The server under test.
+    pub server: ServerChoice,
+    /// What the clients execute.
+    pub scripts: ScriptSet,
+    /// How hard and how long.
+    pub load: Load,
+    /// How statements are sent.
+    pub query_mode: QueryMode,
+    /// `-s`: the scale stated for custom scripts; builtin scripts count `pgbench_branches`.
+    pub scale: Option<u32>,
+    /// What is vacuumed before the run.
+    pub vacuum: Vacuum,
+    /// The seed of all random streams.
+    pub seed: Seed,
+    /// The per-transaction log, if one is written.
+    pub log: Option<PathBuf>,
+    /// Interval of the progress line, if one is printed.
+    pub progress: Option<Duration>,
+}
+
+/// Which server.
+#[derive(Debug)]
+pub enum ServerChoice {
+    /// One that is there already.
+    Given(Target),
+    /// A throwaway cluster, started and filled for this run and removed after it.
+    Temporary(ClusterPlan),
+}
+
+/// A throwaway cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterPlan {
+    /// Directory of the server binaries; else PATH, else the distribution's version directories.
+    pub bindir: Option<PathBuf>,
+    /// Configuration settings, in the order given; later ones win.
+    pub config: Vec<(String, String)>,
+    /// Leave it running at the end and say how to connect.
+    pub keep: bool,
+    /// Scale of the tables that are created in it.
+    pub scale: u32,
+    /// Whether to say less while the tables are filled.
+    pub quiet: bool,
+}
+
+/// How hard and how long the server is driven.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// Number of clients, at least 1.
+    pub clients: u32,
+    /// Number of worker threads, 1 to `clients`.
+    pub threads: u32,
+    /// When it ends.
+    pub stop: StopRule,
+    /// A new connection for each transaction (`-C`).
+    pub reconnect: bool,
+    /// Transactions slower than this are counted as late.
+    pub latency_limit: Option<Duration>,
+    /// Times a transaction may be started in all; `None` is unlimited.
+    pub max_tries: Option<u32>,
+}
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopRule {
+    /// After this many transactions of each client, whatever their outcome.
+    Transactions(u64),
+    /// When this much time has passed since the measured window began.
+    Time(Duration),
+}
+
+/// How statements are sent (`-M`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryMode {
+    /// One simple Query message, variables substituted as text.
+    Simple,
+    /// Unnamed Parse, Bind, Describe, Execute.
+    Extended,
+    /// Parsed once a connection, then bound and executed by name.
+    Prepared,
+}
+
+impl QueryMode {
+    /// The word used on the command line and in the summary.
+    pub fn name(self) -> &'static str {
+        match self {
+            QueryMode::Simple => "simple",
+            QueryMode::Extended => "extended",
+            QueryMode::Prepared => "prepared",
+        }
+    }
+}
+
+/// What is vacuumed before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vacuum {
+    /// Nothing (`-n`).
+    None,
+    /// Branches and tellers are vacuumed, history is truncated.
+    Default,
+    /// Also accounts (`-v`).
+    All,
+}
+
+/// The seed of all random streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed {
+    /// The value in use.
+    pub value: u64,
+    /// Given by the user, so it is reported.
+    pub explicit: bool,
+}
+
+/// Creating and filling the tables.
+#[derive(Debug)]
+pub struct InitPlan {
+    /// Where.
+    pub target: Target,
+    /// The tables to make.
+    pub tables: Tables,
+}
+
+/// The tables of the builtin scripts and how they are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tables {
+    /// In the order given.
+    pub steps: Vec<InitStep>,
+    /// Rows: one branch, ten tellers and 100,000 accounts for each unit.
+    pub scale: u32,
+    /// Progress by time (5 s) instead of by rows.
+    pub quiet: bool,
+}
+
+/// One step of the initialisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitStep {
+    /// `d`
+    DropTables,
+    /// `t`
+    CreateTables,
+    /// `g`: rows made here and streamed through COPY.
+    GenerateClientSide,
+    /// `v`
+    Vacuum,
+    /// `p`
+    PrimaryKeys,
+}

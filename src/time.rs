@@ -1,0 +1,165 @@
+//! Time as pgmark measures it: nanoseconds of one monotonic clock since the program started.
+//!
+//! [`Clock`] is the only reader of the operating system's clock. Everything else receives a
+//! [`Timestamp`] as a value, so that whole runs can be tested in virtual time.
+
+use std::ops::{Add, Sub};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A moment on the monotonic clock, in nanoseconds since the clock was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// The moment the clock was started.
+    pub const ZERO: Timestamp = Timestamp(0);
+    /// Later than every moment that can be read from a clock.
+    pub const MAX: Timestamp = Timestamp(u64::MAX);
+
+    /// The moment `nanos` nanoseconds after the clock was started.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Timestamp(nanos)
+    }
+
+    /// Nanoseconds since the clock was started.
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Nanoseconds from `earlier` to this moment, 0 if `earlier` is in fact later.
+    pub const fn nanos_since(self, earlier: Timestamp) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Nanoseconds from `origin` to this moment, negative if this moment is the earlier one.
+    pub const fn signed_nanos_since(self, origin: Timestamp) -> i64 {
+        self.0.wrapping_sub(origin.0) as i64
+    }
+}
+
+impl Sub for Timestamp {
+    type Output = Duration;
+
+    /// The time from `earlier` to this moment, zero if `earlier` is in fact later.
+    fn sub(self, earlier: Timestamp) -> Duration {
+        Duration::from_nanos(self.nanos_since(earlier))
+    }
+}
+
+impl Add<Duration> for Timestamp {
+    type Output = Timestamp;
+
+    /// The moment `duration` later; saturates at [`Timestamp::MAX`].
+    fn add(self, duration: Duration) -> Timestamp {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Timestamp(self.0.saturating_add(nanos))
+    }
+}
+
+/// The one clock of a run. Clones read the same clock.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    source: Source,
+    /// Unix time of [`Timestamp::ZERO`] in nanoseconds, read once. Wall time never enters a
+    /// duration: it only turns timestamps into dates.
+    unix_origin_ns: i128,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Monotonic(Instant),
+    Manual(Arc<AtomicU64>),
+}
+
+impl Clock {
+    /// Starts the clock: now is [`Timestamp::ZERO`].
+    pub fn start() -> Self {
+        Clock {
+            source: Source::Monotonic(Instant::now()),
+            unix_origin_ns: unix_now_ns(),
+        }
+    }
+
+    /// A clock that stands still until [`Clock::set`] moves it, for tests in virtual time.
+    /// `unix_origin_ns` is the Unix time of its [`Timestamp::ZERO`] in nanoseconds.
+    pub fn manual(unix_origin_ns: i128) -> Self {
+        Clock {
+            source: Source::Manual(Arc::new(AtomicU64::new(0))),
+            unix_origin_ns,
+        }
+    }
+
+    /// Moves a manual clock to `now`.
+    ///
+    /// # Panics
+    /// On a clock that follows the operating system's: only tests own manual clocks.
+    pub fn set(&self, now: Timestamp) {
+        match &self.source {
+            Source::Manual(nanos) => nanos.store(now.nanos(), Ordering::Relaxed),
+            Source::Monotonic(_) => panic!("only a manual clock can be set"),
+        }
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Timestamp {
+        match &self.source {
+            // 2^64 ns are 584 years.
+            Source::Monotonic(origin) => Timestamp(origin.elapsed().as_nanos() as u64),
+            Source::Manual(nanos) => Timestamp(nanos.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Unix time of `moment` in nanoseconds, by the offset recorded at the start.
+    pub fn unix_ns(&self, moment: Timestamp) -> i128 {
+        self.unix_origin_ns + i128::from(moment.nanos())
+    }
+
+    /// How far the wall clock was stepped since the start, in nanoseconds (positive: forward).
+    /// Slewing shows too; only steps of more than a second are worth a word.
+    pub fn wall_step_ns(&self) -> i128 {
+        match &self.source {
+            Source::Monotonic(_) => unix_now_ns() - self.unix_ns(self.now()),
+            Source::Manual(_) => 0,
+        }
+    }
+}
+
+fn unix_now_ns() -> i128 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_nanos() as i128,
+        Err(before) => -(before.duration().as_nanos() as i128),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_never_go_below_zero() {
+        let (early, late) = (Timestamp::from_nanos(5), Timestamp::from_nanos(12));
+        assert_eq!(late.nanos_since(early), 7);
+        assert_eq!(early.nanos_since(late), 0);
+        assert_eq!(early.signed_nanos_since(late), -7);
+        assert_eq!(late - early, Duration::from_nanos(7));
+        assert_eq!(early + Duration::MAX, Timestamp::MAX);
+    }
+
+    #[test]
+    fn clones_of_a_manual_clock_move_together() {
+        let clock = Clock::manual(1_000);
+        let other = clock.clone();
+        clock.set(Timestamp::from_nanos(42));
+        assert_eq!(other.now(), Timestamp::from_nanos(42));
+        assert_eq!(other.unix_ns(other.now()), 1_042);
+    }
+
+    #[test]
+    fn the_monotonic_clock_never_goes_back() {
+        let clock = Clock::start();
+        let first = clock.now();
+        assert!(clock.now() >= first);
+    }
+}
