@@ -172,6 +172,8 @@ pub enum SpanKind {
     Connect,
     /// An attempt to connect that ended without a connection.
     ConnectFailed,
+    /// An attempt that the end of the window or a stop cut off.
+    ConnectCut,
     /// Commands of `--on-connect`.
     OnConnect,
     /// From Terminate until the socket was closed.
