@@ -152,7 +152,7 @@ impl Inbox {
         }
     }
 
-    #[cfg(test)]
+    /// Memory held for a message that has not arrived completely.
     pub(super) fn held_bytes(&self) -> usize {
         self.spill.capacity()
     }

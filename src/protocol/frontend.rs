@@ -8,7 +8,7 @@ use postgres_protocol::message::frontend::{self, BindError};
 use super::error::ProtocolError;
 
 /// What a client tells the server about itself when it connects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Startup<'a> {
     /// Role to connect as.
     pub user: &'a str,
@@ -24,6 +24,16 @@ pub struct Startup<'a> {
     pub password: Option<&'a str>,
     /// What binds a SCRAM exchange to the connection below.
     pub channel_binding: ChannelBinding,
+}
+
+impl std::fmt::Debug for Startup<'_> {
+    /// Who connects to what; a password never reaches a log.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Startup")
+            .field("user", &self.user)
+            .field("database", &self.database)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What binds a SCRAM exchange to the connection below it.
@@ -124,7 +134,7 @@ pub(super) fn unsendable<E: std::fmt::Display>(
     }
 }
 
-/// Writes type and length around a body. On failure nothing of the message stays.
+/// Writes type and length around a body.
 fn framed(
     tag: u8,
     out: &mut BytesMut,
@@ -134,14 +144,7 @@ fn framed(
     out.put_u8(tag);
     out.put_i32(0);
     write_body(out);
-    match i32::try_from(out.len() - start - 1) {
-        Ok(length) => {
-            out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
-            Ok(())
-        }
-        Err(error) => {
-            out.truncate(start);
-            Err(unsendable("a statement")(error))
-        }
-    }
+    let length = i32::try_from(out.len() - start - 1).map_err(unsendable("a statement"))?;
+    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }

@@ -10,7 +10,14 @@ mod backend;
 mod error;
 mod framing;
 mod frontend;
+mod hostile;
+#[cfg(test)]
+mod recordings;
 mod replies;
+#[cfg(test)]
+mod scram_server;
+#[cfg(test)]
+mod tests;
 
 use bytes::{Buf, BytesMut};
 use postgres_protocol::message::{backend as tags, frontend as encode};
@@ -23,6 +30,7 @@ use replies::{Expected, Replies};
 pub use backend::{DataRow, RowDescription, ServerMessage};
 pub use error::ProtocolError;
 pub use frontend::{ChannelBinding, Startup};
+pub use hostile::drive_hostile;
 
 /// One client's side of a connection.
 ///
@@ -160,7 +168,7 @@ impl Session {
     /// A setting holds a zero byte.
     pub fn start(&mut self, startup: &Startup<'_>) -> Result<(), ProtocolError> {
         self.reset();
-        frontend::startup(startup, &mut self.output)?;
+        self.queue(&[], |out| frontend::startup(startup, out))?;
         self.stage = Stage::LoggingIn(Box::new(Login::new(startup)));
         Ok(())
     }
@@ -194,7 +202,7 @@ impl Session {
             let Some(frame) = self.inbox.next(input, self.rows_wanted, state)? else {
                 return Ok(None);
             };
-            match self.react(&frame)? {
+            match self.react(&frame, state)? {
                 Reaction::Quiet => {}
                 Reaction::Tell => return self.event(&frame, state).map(Some),
                 Reaction::TellStarted => return Ok(Some(Event::Started)),
@@ -213,9 +221,7 @@ impl Session {
     /// # Errors
     /// The text is longer than a message can be.
     pub fn simple_query(&mut self, write: impl FnOnce(&mut BytesMut)) -> Result<(), ProtocolError> {
-        frontend::query(&mut self.output, write)?;
-        self.replies.push(Expected::SimpleQuery);
-        Ok(())
+        self.queue(&[Expected::SimpleQuery], |out| frontend::query(out, write))
     }
 
     /// Queues the parsing of a statement under a name, empty for the unnamed one. Types of
@@ -228,9 +234,7 @@ impl Session {
         name: &str,
         write: impl FnOnce(&mut BytesMut),
     ) -> Result<(), ProtocolError> {
-        frontend::parse(name, &mut self.output, write)?;
-        self.replies.push(Expected::Parse);
-        Ok(())
+        self.queue(&[Expected::Parse], |out| frontend::parse(name, out, write))
     }
 
     /// Queues the execution of a parsed statement (Bind, Describe, Execute) with parameters as
@@ -243,15 +247,10 @@ impl Session {
         name: &str,
         parameters: impl IntoIterator<Item = Option<&'p [u8]>>,
     ) -> Result<(), ProtocolError> {
-        let start = self.output.len();
-        if let Err(error) = frontend::bind_and_execute(name, parameters, &mut self.output) {
-            self.output.truncate(start);
-            return Err(error);
-        }
-        for expected in [Expected::Bind, Expected::Describe, Expected::Execute] {
-            self.replies.push(expected);
-        }
-        Ok(())
+        let replies = [Expected::Bind, Expected::Describe, Expected::Execute];
+        self.queue(&replies, |out| {
+            frontend::bind_and_execute(name, parameters, out)
+        })
     }
 
     /// Queues the forgetting of a prepared statement. Needs a [`Session::sync`] sooner or later.
@@ -259,10 +258,9 @@ impl Session {
     /// # Errors
     /// The name holds a zero byte.
     pub fn close_statement(&mut self, name: &str) -> Result<(), ProtocolError> {
-        encode::close(b'S', name, &mut self.output)
-            .map_err(frontend::unsendable("a statement's name"))?;
-        self.replies.push(Expected::Close);
-        Ok(())
+        self.queue(&[Expected::Close], |out| {
+            encode::close(b'S', name, out).map_err(frontend::unsendable("a statement's name"))
+        })
     }
 
     /// Queues a Sync: the end of an implicit transaction, and the place where the server resumes
@@ -326,6 +324,26 @@ impl Session {
         self.server.parameters[place].as_deref()
     }
 
+    /// Writes messages that will be replied to. If they cannot be written nothing of them stays.
+    fn queue(
+        &mut self,
+        replies: &[Expected],
+        write: impl FnOnce(&mut BytesMut) -> Result<(), ProtocolError>,
+    ) -> Result<(), ProtocolError> {
+        let start = self.output.len();
+        let written = write(&mut self.output);
+        match written {
+            Ok(()) => replies.iter().for_each(|&reply| self.replies.push(reply)),
+            Err(_) => self.output.truncate(start),
+        }
+        written
+    }
+
+    /// Memory held for a message that has not arrived completely.
+    fn held_bytes(&self) -> usize {
+        self.inbox.held_bytes()
+    }
+
     /// What the session is doing, to complete "while …".
     fn state(&self) -> &'static str {
         match (&self.stage, self.replies.head()) {
@@ -346,32 +364,39 @@ impl Session {
         }
     }
 
-    /// Does what a message demands of the session itself.
-    fn react(&mut self, frame: &Frame<'_>) -> Result<Reaction, ProtocolError> {
+    /// Does what a message demands of the session itself. `state` is what the session was doing
+    /// when it came, for errors.
+    fn react(&mut self, frame: &Frame<'_>, state: &'static str) -> Result<Reaction, ProtocolError> {
         match (frame.tag, &self.stage) {
-            (_, Stage::Unstarted | Stage::Refused) => Err(unexpected(frame, self.state())),
+            (_, Stage::Unstarted | Stage::Refused) => Err(unexpected(frame, state)),
             (tags::NOTICE_RESPONSE_TAG, _) => Ok(Reaction::Tell),
             (tags::ERROR_RESPONSE_TAG, Stage::LoggingIn(_) | Stage::LoggedIn) => {
                 self.stage = Stage::Refused;
                 Ok(Reaction::Tell)
             }
-            (tags::AUTHENTICATION_TAG, Stage::LoggingIn(_)) => self.log_in(frame),
-            (framing::NEGOTIATE_PROTOCOL_VERSION_TAG, Stage::LoggingIn(_)) => self.negotiate(frame),
-            (tags::PARAMETER_STATUS_TAG, Stage::LoggedIn | Stage::Running) => {
-                self.keep_parameter(frame)
+            (tags::AUTHENTICATION_TAG, Stage::LoggingIn(_)) => self.log_in(frame, state),
+            (framing::NEGOTIATE_PROTOCOL_VERSION_TAG, Stage::LoggingIn(_)) => {
+                self.negotiate(frame, state)
             }
-            (tags::BACKEND_KEY_DATA_TAG, Stage::LoggedIn) => self.keep_cancel_key(frame),
+            (tags::PARAMETER_STATUS_TAG, Stage::LoggedIn | Stage::Running) => {
+                self.keep_parameter(frame, state)
+            }
+            (tags::BACKEND_KEY_DATA_TAG, Stage::LoggedIn) => self.keep_cancel_key(frame, state),
             (tags::READY_FOR_QUERY_TAG, Stage::LoggedIn) => {
-                self.become_ready(frame)?;
+                self.become_ready(frame, state)?;
                 self.stage = Stage::Running;
                 Ok(Reaction::TellStarted)
             }
-            (_, Stage::LoggingIn(_) | Stage::LoggedIn) => Err(unexpected(frame, self.state())),
-            (_, Stage::Running) => self.react_running(frame),
+            (_, Stage::LoggingIn(_) | Stage::LoggedIn) => Err(unexpected(frame, state)),
+            (_, Stage::Running) => self.react_running(frame, state),
         }
     }
 
-    fn react_running(&mut self, frame: &Frame<'_>) -> Result<Reaction, ProtocolError> {
+    fn react_running(
+        &mut self,
+        frame: &Frame<'_>,
+        state: &'static str,
+    ) -> Result<Reaction, ProtocolError> {
         match frame.tag {
             tags::NOTIFICATION_RESPONSE_TAG => return Ok(Reaction::Tell),
             tags::ERROR_RESPONSE_TAG => {
@@ -380,12 +405,11 @@ impl Session {
             }
             _ => {}
         }
-        let state = self.state();
         if !self.replies.accept(frame.tag) {
             return Err(unexpected(frame, state));
         }
         match frame.tag {
-            tags::READY_FOR_QUERY_TAG => self.become_ready(frame)?,
+            tags::READY_FOR_QUERY_TAG => self.become_ready(frame, state)?,
             tags::COPY_IN_RESPONSE_TAG => self.refuse_copy()?,
             framing::COPY_BOTH_RESPONSE_TAG => encode::copy_done(&mut self.output),
             tags::COPY_DONE_TAG => return Ok(Reaction::Quiet),
@@ -395,8 +419,11 @@ impl Session {
         Ok(Reaction::Tell)
     }
 
-    fn log_in(&mut self, frame: &Frame<'_>) -> Result<Reaction, ProtocolError> {
-        let state = self.state();
+    fn log_in(
+        &mut self,
+        frame: &Frame<'_>,
+        state: &'static str,
+    ) -> Result<Reaction, ProtocolError> {
         let Stage::LoggingIn(login) = &mut self.stage else {
             return Err(unexpected(frame, state));
         };
@@ -411,7 +438,11 @@ impl Session {
     }
 
     /// We ask for protocol 3.0, which every server supports, so that only options can be refused.
-    fn negotiate(&mut self, frame: &Frame<'_>) -> Result<Reaction, ProtocolError> {
+    fn negotiate(
+        &mut self,
+        frame: &Frame<'_>,
+        state: &'static str,
+    ) -> Result<Reaction, ProtocolError> {
         let read = |body| {
             let mut reader = Reader::new(body);
             reader.i32()?;
@@ -425,13 +456,17 @@ impl Session {
             Ok(Some(option)) => Err(ProtocolError::UnsupportedOption(
                 String::from_utf8_lossy(option).into_owned(),
             )),
-            Err(problem) => Err(malformed(frame, self.state(), problem)),
+            Err(problem) => Err(malformed(frame, state, problem)),
         }
     }
 
-    fn keep_parameter(&mut self, frame: &Frame<'_>) -> Result<Reaction, ProtocolError> {
+    fn keep_parameter(
+        &mut self,
+        frame: &Frame<'_>,
+        state: &'static str,
+    ) -> Result<Reaction, ProtocolError> {
         let (name, value) = read_parameter(self.inbox.body(frame))
-            .map_err(|problem| malformed(frame, self.state(), problem))?;
+            .map_err(|problem| malformed(frame, state, problem))?;
         let kept = KEPT_PARAMETERS
             .iter()
             .position(|kept| kept.as_bytes() == name);
@@ -441,15 +476,19 @@ impl Session {
         Ok(Reaction::Tell)
     }
 
-    fn keep_cancel_key(&mut self, frame: &Frame<'_>) -> Result<Reaction, ProtocolError> {
+    fn keep_cancel_key(
+        &mut self,
+        frame: &Frame<'_>,
+        state: &'static str,
+    ) -> Result<Reaction, ProtocolError> {
         let mut reader = Reader::new(self.inbox.body(frame));
         let process_id = reader
             .i32()
-            .map_err(|problem| malformed(frame, self.state(), problem))?;
+            .map_err(|problem| malformed(frame, state, problem))?;
         let secret = reader.remaining();
         if !CANCEL_SECRET_BYTES.contains(&secret.len()) {
             let problem = "its key has not 4 to 256 bytes";
-            return Err(malformed(frame, self.state(), problem));
+            return Err(malformed(frame, state, problem));
         }
         self.server.process_id = Some(process_id);
         self.server.cancel_secret.clear();
@@ -457,14 +496,18 @@ impl Session {
         Ok(Reaction::Quiet)
     }
 
-    fn become_ready(&mut self, frame: &Frame<'_>) -> Result<(), ProtocolError> {
+    fn become_ready(
+        &mut self,
+        frame: &Frame<'_>,
+        state: &'static str,
+    ) -> Result<(), ProtocolError> {
         self.status = match self.inbox.body(frame) {
             b"I" => TransactionStatus::Idle,
             b"T" => TransactionStatus::InBlock,
             b"E" => TransactionStatus::InFailedBlock,
             _ => {
                 let problem = "its transaction status is none of I, T, E";
-                return Err(malformed(frame, self.state(), problem));
+                return Err(malformed(frame, state, problem));
             }
         };
         Ok(())
@@ -479,7 +522,7 @@ impl Session {
         Ok(())
     }
 
-    /// The event that a message is. `state` is what the session was doing when it came.
+    /// The event that a message is. `state` as in [`Session::react`].
     fn event<'s, 'i: 's>(
         &'s self,
         frame: &Frame<'i>,
