@@ -1,0 +1,70 @@
+//! What can go wrong between the bytes and the session, by cause.
+//!
+//! Errors that the server reports are not here: they are events, since a session lives on after
+//! most of them.
+
+/// Why a session cannot go on. Its connection is of no more use: bytes and state may have parted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolError {
+    /// A message has a length that its type cannot have.
+    #[error("{message} message with impossible length {length} from the server while {state}")]
+    Length {
+        /// What the session was doing.
+        state: &'static str,
+        /// Name of the message type.
+        message: &'static str,
+        /// The length as sent, its own four bytes included.
+        length: i32,
+    },
+    /// The body of a message does not have the form that its type prescribes.
+    #[error("malformed {message} message from the server while {state}: {problem}")]
+    Malformed {
+        /// What the session was doing.
+        state: &'static str,
+        /// Name of the message type.
+        message: &'static str,
+        /// What was wrong with it.
+        problem: &'static str,
+    },
+    /// A byte that is no message type: the peer does not speak PostgreSQL's protocol, or a length
+    /// before it was wrong.
+    #[error("unknown message type 0x{tag:02x} from the server while {state}")]
+    UnknownMessage {
+        /// What the session was doing.
+        state: &'static str,
+        /// The byte in place of a message type.
+        tag: u8,
+    },
+    /// A message of a known type at a moment when it means nothing.
+    #[error("unexpected {message} message from the server while {state}")]
+    Unexpected {
+        /// What the session was doing.
+        state: &'static str,
+        /// Name of the message type.
+        message: &'static str,
+    },
+    /// The server asks for a password and none is known. Connecting again with one may succeed.
+    #[error("the server asks for a password, and none was supplied")]
+    PasswordRequired,
+    /// The server insists on a way of authenticating that is not supported.
+    #[error("the server asks for {method} authentication, which is not supported")]
+    UnsupportedAuthentication {
+        /// The method, as its messages call it.
+        method: String,
+    },
+    /// The exchange went wrong: the server did not prove that it knows the password, or asked for
+    /// unreasonable work.
+    #[error("authentication failed: {0}")]
+    Authentication(String),
+    /// The server does not support something that the start-up packet asked for.
+    #[error("the server does not support the start-up option {0}")]
+    UnsupportedOption(String),
+    /// Something cannot be put into a message: too long, or with a zero byte where a string ends.
+    #[error("{what} cannot be sent to the server: {problem}")]
+    Unsendable {
+        /// What was to be sent.
+        what: &'static str,
+        /// Why it cannot.
+        problem: String,
+    },
+}

@@ -1,0 +1,150 @@
+//! Writes the messages that we send, straight into the output buffer and the way libpq writes them,
+//! so that a server has the same work. Knows nothing of when they may be sent.
+
+use bytes::{BufMut, BytesMut};
+use postgres_protocol::IsNull;
+use postgres_protocol::message::frontend::{self, BindError};
+
+use super::error::ProtocolError;
+
+/// What a client tells the server about itself when it connects.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Startup<'a> {
+    /// Role to connect as.
+    pub user: &'a str,
+    /// Database to connect to.
+    pub database: &'a str,
+    /// Command-line options for the server process.
+    pub options: Option<&'a str>,
+    /// What `pg_stat_activity` shows; not sent if empty.
+    pub application_name: &'a str,
+    /// Only sent if given: the server's choice stands otherwise.
+    pub client_encoding: Option<&'a str>,
+    /// Password, if one is known. An empty one counts as none.
+    pub password: Option<&'a str>,
+    /// What binds a SCRAM exchange to the connection below.
+    pub channel_binding: ChannelBinding,
+}
+
+impl std::fmt::Debug for Startup<'_> {
+    /// Who connects to what; a password never reaches a log.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Startup")
+            .field("user", &self.user)
+            .field("database", &self.database)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What binds a SCRAM exchange to the connection below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ChannelBinding {
+    /// Nothing: the connection is not encrypted, or binding is switched off.
+    #[default]
+    Unsupported,
+    /// The hash of the server's certificate, as RFC 5929 defines `tls-server-end-point`. Used if
+    /// the server offers it.
+    TlsServerEndPoint(Vec<u8>),
+}
+
+pub(super) fn startup(startup: &Startup<'_>, out: &mut BytesMut) -> Result<(), ProtocolError> {
+    let parameters = [
+        ("user", Some(startup.user)),
+        ("database", Some(startup.database)),
+        ("options", startup.options),
+        ("application_name", Some(startup.application_name)),
+        ("client_encoding", startup.client_encoding),
+    ];
+    let given = parameters
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?)));
+    frontend::startup_message(given, out).map_err(unsendable("a connection setting"))
+}
+
+/// Query, its text written by `write`.
+pub(super) fn query(
+    out: &mut BytesMut,
+    write: impl FnOnce(&mut BytesMut),
+) -> Result<(), ProtocolError> {
+    framed(b'Q', out, |out| {
+        write(out);
+        out.put_u8(0);
+    })
+}
+
+/// Parse of a statement whose parameter types the server shall infer.
+pub(super) fn parse(
+    name: &str,
+    out: &mut BytesMut,
+    write: impl FnOnce(&mut BytesMut),
+) -> Result<(), ProtocolError> {
+    framed(b'P', out, |out| {
+        out.put_slice(name.as_bytes());
+        out.put_u8(0);
+        write(out);
+        out.put_u8(0);
+        out.put_i16(0);
+    })
+}
+
+/// Bind to the unnamed portal, Describe and Execute it: parameters and results as text.
+pub(super) fn bind_and_execute<'p>(
+    statement: &str,
+    parameters: impl IntoIterator<Item = Option<&'p [u8]>>,
+    out: &mut BytesMut,
+) -> Result<(), ProtocolError> {
+    let what = "a parameter";
+    let result_formats = [0];
+    let write = |value: Option<&[u8]>, out: &mut BytesMut| match value {
+        Some(value) => {
+            out.put_slice(value);
+            Ok(IsNull::No)
+        }
+        None => Ok(IsNull::Yes),
+    };
+    frontend::bind("", statement, [], parameters, write, result_formats, out).map_err(|error| {
+        match error {
+            BindError::Conversion(error) => unsendable(what)(error),
+            BindError::Serialization(error) => unsendable(what)(error),
+        }
+    })?;
+    frontend::describe(b'P', "", out).map_err(unsendable(what))?;
+    frontend::execute("", 0, out).map_err(unsendable(what))
+}
+
+/// CancelRequest, to be sent on a connection of its own.
+pub(super) fn cancel_request(process_id: i32, secret: &[u8]) -> Vec<u8> {
+    const CANCEL_REQUEST_CODE: i32 = 80_877_102;
+    let length = i32::try_from(12 + secret.len()).expect("a secret has at most 256 bytes");
+    let mut message = Vec::with_capacity(12 + secret.len());
+    message.put_i32(length);
+    message.put_i32(CANCEL_REQUEST_CODE);
+    message.put_i32(process_id);
+    message.put_slice(secret);
+    message
+}
+
+/// Makes an error of `postgres-protocol` ours.
+pub(super) fn unsendable<E: std::fmt::Display>(
+    what: &'static str,
+) -> impl FnOnce(E) -> ProtocolError {
+    move |error| ProtocolError::Unsendable {
+        what,
+        problem: error.to_string(),
+    }
+}
+
+/// Writes type and length around a body.
+fn framed(
+    tag: u8,
+    out: &mut BytesMut,
+    write_body: impl FnOnce(&mut BytesMut),
+) -> Result<(), ProtocolError> {
+    let start = out.len();
+    out.put_u8(tag);
+    out.put_i32(0);
+    write_body(out);
+    let length = i32::try_from(out.len() - start - 1).map_err(unsendable("a statement"))?;
+    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}

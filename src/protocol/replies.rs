@@ -1,0 +1,122 @@
+//! What the server still owes: one entry for each message sent that has a reply of its own.
+//!
+//! This keeps pipelines in step, and tells a message that belongs from one that does not. Which
+//! statement an answer belongs to is the caller's knowledge.
+
+use std::collections::VecDeque;
+
+use postgres_protocol::message::backend;
+
+use super::framing::COPY_BOTH_RESPONSE_TAG;
+
+/// A reply that the server owes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// Everything up to ReadyForQuery.
+    SimpleQuery,
+    /// ParseComplete.
+    Parse,
+    /// BindComplete.
+    Bind,
+    /// RowDescription or NoData.
+    Describe,
+    /// Rows and a CommandComplete.
+    Execute,
+    /// CloseComplete.
+    Close,
+    /// ReadyForQuery.
+    Sync,
+}
+
+/// The replies owed, in the order in which they will come. Its capacity stays, so a session that
+/// repeats itself does not allocate.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    owed: VecDeque<Expected>,
+}
+
+impl Replies {
+    pub(super) fn clear(&mut self) {
+        self.owed.clear();
+    }
+
+    pub(super) fn push(&mut self, expected: Expected) {
+        self.owed.push_back(expected);
+    }
+
+    pub(super) fn head(&self) -> Option<Expected> {
+        self.owed.front().copied()
+    }
+
+    /// How many ReadyForQuery messages are still to come.
+    pub(super) fn ready_owed(&self) -> usize {
+        self.owed
+            .iter()
+            .filter(|expected| matches!(expected, Expected::SimpleQuery | Expected::Sync))
+            .count()
+    }
+
+    /// Notes a message that is part of a reply; false if it does not belong here.
+    pub(super) fn accept(&mut self, tag: u8) -> bool {
+        use Expected::*;
+        let Some(head) = self.head() else {
+            return false;
+        };
+        let (fits, completes) = match tag {
+            backend::PARSE_COMPLETE_TAG => (head == Parse, true),
+            backend::BIND_COMPLETE_TAG => (head == Bind, true),
+            backend::CLOSE_COMPLETE_TAG => (head == Close, true),
+            backend::NO_DATA_TAG => (head == Describe, true),
+            backend::ROW_DESCRIPTION_TAG => {
+                (matches!(head, SimpleQuery | Describe), head == Describe)
+            }
+            backend::COMMAND_COMPLETE_TAG | backend::EMPTY_QUERY_RESPONSE_TAG => {
+                (matches!(head, SimpleQuery | Execute), head == Execute)
+            }
+            backend::READY_FOR_QUERY_TAG => (matches!(head, SimpleQuery | Sync), true),
+            backend::DATA_ROW_TAG
+            | backend::COPY_IN_RESPONSE_TAG
+            | backend::COPY_OUT_RESPONSE_TAG
+            | COPY_BOTH_RESPONSE_TAG
+            | backend::COPY_DATA_TAG
+            | backend::COPY_DONE_TAG => (matches!(head, SimpleQuery | Execute), false),
+            _ => (false, false),
+        };
+        if fits && completes {
+            self.owed.pop_front();
+        }
+        fits
+    }
+
+    /// Notes an error: the server skips everything up to the next Sync. A simple query is followed
+    /// by its ReadyForQuery all the same, and without anything owed the error came unasked.
+    pub(super) fn fail(&mut self) {
+        while !matches!(
+            self.head(),
+            None | Some(Expected::SimpleQuery | Expected::Sync)
+        ) {
+            self.owed.pop_front();
+        }
+    }
+
+    /// Notes that the server has begun to read COPY data; true if the session must send a Sync
+    /// after its refusal.
+    ///
+    /// After an Execute the server reads on in the stream and ignores each Sync that it meets, so
+    /// those get no reply and the refusal needs a Sync of its own. If something else follows, the
+    /// server takes that for an error and resumes at the Sync after it.
+    pub(super) fn copy_in(&mut self) -> bool {
+        if self.head() != Some(Expected::Execute) {
+            return false;
+        }
+        self.owed.pop_front();
+        while self.head() == Some(Expected::Sync) {
+            self.owed.pop_front();
+        }
+        if self.owed.is_empty() {
+            self.push(Expected::Sync);
+            return true;
+        }
+        false
+    }
+}

@@ -1,0 +1,1094 @@
+use proptest::prelude::*;
+
+use super::recordings::*;
+use super::scram_server::ScramServer;
+use super::*;
+
+/// A conversation: what the client asks once it is in, what the server sends, what is told.
+struct Exchange {
+    name: &'static str,
+    /// `None`: the answer begins with the login, as this user with password "pencil".
+    ask: Option<fn(&mut Session)>,
+    answer: &'static [u8],
+    events: &'static [&'static str],
+}
+
+fn login_as(user: &str) -> Startup<'_> {
+    Startup {
+        user,
+        database: "postgres",
+        options: None,
+        application_name: "pgmark",
+        client_encoding: None,
+        password: Some("pencil"),
+        channel_binding: ChannelBinding::Unsupported,
+    }
+}
+
+/// One line for an event. Settings of the start are left out.
+fn tell(event: &Event<'_>) -> Option<String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Some(match event {
+        Event::Started => "started".to_owned(),
+        Event::Ready(status) => format!("ready {status:?}"),
+        Event::RowDescription(columns) => {
+            let names: Vec<String> = columns.names().map(text).collect();
+            format!("columns {}", names.join(" "))
+        }
+        Event::DataRow(row) => {
+            let values: Vec<String> = row
+                .values()
+                .map(|value| value.map_or("NULL".to_owned(), text))
+                .collect();
+            format!("row {}", values.join(" "))
+        }
+        Event::CommandComplete(tag) => format!("done {}", text(tag)),
+        Event::EmptyQuery => "empty".to_owned(),
+        Event::Error(message) | Event::Notice(message) => message.to_string(),
+        Event::ParameterStatus { name, value } if value != b"LATIN1" => {
+            assert!(!name.is_empty());
+            return None;
+        }
+        Event::ParameterStatus { name, value } => format!("{}={}", text(name), text(value)),
+        Event::Notification {
+            channel, payload, ..
+        } => format!("notified {} {}", text(channel), text(payload)),
+        Event::CopyStarted(direction) => format!("copy {direction:?}"),
+        Event::ParseComplete => "parsed".to_owned(),
+        Event::BindComplete => "bound".to_owned(),
+        Event::CloseComplete => "closed".to_owned(),
+        Event::NoData => "no data".to_owned(),
+    })
+}
+
+/// Feeds one piece, which must be used up, and notes what is told.
+fn feed(
+    session: &mut Session,
+    mut piece: &[u8],
+    told: &mut Vec<String>,
+) -> Result<(), ProtocolError> {
+    while let Some(event) = session.advance(&mut piece)? {
+        told.extend(tell(&event));
+    }
+    assert!(piece.is_empty());
+    Ok(())
+}
+
+/// A session that is through with its login.
+fn running() -> Session {
+    let mut session = Session::new();
+    session.start(&login_as("trusty")).unwrap();
+    feed(
+        &mut session,
+        b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I",
+        &mut Vec::new(),
+    )
+    .unwrap();
+    assert!(session.is_started());
+    session.consume_output(session.output().len());
+    session
+}
+
+impl Exchange {
+    fn begin(&self, rows_wanted: bool) -> Session {
+        let mut session = match self.ask {
+            Some(ask) => {
+                let mut session = running();
+                ask(&mut session);
+                session
+            }
+            None => {
+                let mut session = Session::new();
+                session.start(&login_as("mdfive")).unwrap();
+                session
+            }
+        };
+        session.want_rows(rows_wanted);
+        session
+    }
+
+    /// The events when the answer comes in these pieces.
+    fn play<'p>(
+        &self,
+        rows_wanted: bool,
+        pieces: impl IntoIterator<Item = &'p [u8]>,
+    ) -> Vec<String> {
+        let mut session = self.begin(rows_wanted);
+        let mut told = Vec::new();
+        for piece in pieces {
+            feed(&mut session, piece, &mut told).expect(self.name);
+        }
+        told
+    }
+}
+
+fn simple(session: &mut Session) {
+    session
+        .simple_query(|out| out.extend_from_slice(b"select"))
+        .unwrap();
+}
+
+fn extended(session: &mut Session) {
+    session
+        .parse("", |out| out.extend_from_slice(b"select"))
+        .unwrap();
+    session.execute("", [None]).unwrap();
+    session.sync();
+}
+
+const EXCHANGES: &[Exchange] = &[
+    Exchange {
+        name: "trust",
+        ask: None,
+        answer: TRUST,
+        events: &["started"],
+    },
+    Exchange {
+        name: "cleartext",
+        ask: None,
+        answer: CLEARTEXT,
+        events: &["started"],
+    },
+    Exchange {
+        name: "cleartext, wrong password",
+        ask: None,
+        answer: CLEARTEXT_WRONG,
+        events: &["FATAL:  password authentication failed for user \"clear\""],
+    },
+    Exchange {
+        name: "md5",
+        ask: None,
+        answer: MD5,
+        events: &["started"],
+    },
+    Exchange {
+        name: "rejected by pg_hba.conf",
+        ask: None,
+        answer: REJECTED,
+        events: &[
+            "FATAL:  pg_hba.conf rejects connection for host \"[local]\", user \"nobody\", \
+             database \"postgres\", no encryption",
+        ],
+    },
+    Exchange {
+        name: "refused after authentication",
+        ask: None,
+        answer: NO_DATABASE,
+        events: &["FATAL:  database \"nowhere\" does not exist"],
+    },
+    Exchange {
+        name: "several results",
+        ask: Some(simple),
+        answer: RESULTS,
+        events: &[
+            "columns one nothing text",
+            "row 1 NULL é",
+            "done SELECT 1",
+            "done CREATE TABLE",
+            "done INSERT 0 2",
+            "columns a",
+            "row 1",
+            "row 2",
+            "done SELECT 2",
+            "ready Idle",
+        ],
+    },
+    Exchange {
+        name: "no statement",
+        ask: Some(simple),
+        answer: EMPTY,
+        events: &["empty", "ready Idle"],
+    },
+    Exchange {
+        name: "error",
+        ask: Some(simple),
+        answer: DIVISION_BY_ZERO,
+        events: &["ERROR:  division by zero", "ready Idle"],
+    },
+    Exchange {
+        name: "error with a position",
+        ask: Some(simple),
+        answer: SYNTAX_ERROR,
+        events: &[
+            "ERROR:  syntax error at or near \"selec\" at character 18",
+            "ready Idle",
+        ],
+    },
+    Exchange {
+        name: "warning",
+        ask: Some(simple),
+        answer: ROLLBACK_WARNING,
+        events: &[
+            "WARNING:  there is no transaction in progress",
+            "done ROLLBACK",
+            "ready Idle",
+        ],
+    },
+    Exchange {
+        name: "notice, its context left out",
+        ask: Some(simple),
+        answer: NOTICE,
+        events: &["NOTICE:  hi\nDETAIL:  d\nHINT:  h", "done DO", "ready Idle"],
+    },
+    Exchange {
+        name: "notification",
+        ask: Some(simple),
+        answer: NOTIFY,
+        events: &[
+            "done LISTEN",
+            "done NOTIFY",
+            "notified c payload",
+            "ready Idle",
+        ],
+    },
+    Exchange {
+        name: "settings",
+        ask: Some(simple),
+        answer: SETTINGS,
+        events: &[
+            "done SET",
+            "done SET",
+            "client_encoding=LATIN1",
+            "ready Idle",
+        ],
+    },
+    Exchange {
+        name: "copy from the client",
+        ask: Some(simple),
+        answer: COPY_IN,
+        events: &["copy In", COPY_REFUSED, "ready Idle"],
+    },
+    Exchange {
+        name: "copy to the client",
+        ask: Some(simple),
+        answer: COPY_OUT,
+        events: &["copy Out", "done COPY 2", "ready Idle"],
+    },
+    Exchange {
+        name: "copy between statements",
+        ask: Some(simple),
+        answer: COPY_IN_BETWEEN,
+        events: &[
+            "columns ?column?",
+            "row 1",
+            "done SELECT 1",
+            "copy In",
+            COPY_REFUSED,
+            "ready Idle",
+        ],
+    },
+    Exchange {
+        name: "extended",
+        ask: Some(extended),
+        answer: EXTENDED,
+        events: &[
+            "parsed",
+            "bound",
+            "columns a b",
+            "row 42 NULL",
+            "done SELECT 1",
+            "ready Idle",
+        ],
+    },
+    Exchange {
+        name: "prepared",
+        ask: Some(|session| {
+            session.parse("P_0", |_| {}).unwrap();
+            session.sync();
+            session.execute("P_0", [Some(&b"7"[..])]).unwrap();
+            session.sync();
+            session.close_statement("P_0").unwrap();
+            session.sync();
+        }),
+        answer: PREPARED,
+        events: &[
+            "parsed",
+            "ready Idle",
+            "bound",
+            "no data",
+            "done INSERT 0 1",
+            "ready Idle",
+            "closed",
+            "ready Idle",
+        ],
+    },
+    Exchange {
+        name: "pipeline with an error and two syncs",
+        ask: Some(|session| {
+            for _ in 0..3 {
+                session.parse("", |_| {}).unwrap();
+                session.execute("", [Some(&b"0"[..])]).unwrap();
+            }
+            session.sync();
+            extended(session);
+        }),
+        answer: PIPELINE_WITH_ERROR,
+        events: &[
+            "parsed",
+            "bound",
+            "columns q",
+            "row 6",
+            "done SELECT 1",
+            "parsed",
+            "ERROR:  division by zero",
+            "ready Idle",
+            "parsed",
+            "bound",
+            "columns ?column?",
+            "row 5",
+            "done SELECT 1",
+            "ready Idle",
+        ],
+    },
+    Exchange {
+        name: "copy from the client, extended",
+        ask: Some(extended),
+        answer: EXTENDED_COPY_IN,
+        events: &[
+            "parsed",
+            "bound",
+            "no data",
+            "copy In",
+            COPY_REFUSED,
+            "ready Idle",
+        ],
+    },
+    Exchange {
+        name: "ended by the administrator",
+        ask: Some(simple),
+        answer: TERMINATED,
+        events: &[
+            "columns pg_terminate_backend",
+            "row t",
+            "FATAL:  terminating connection due to administrator command",
+        ],
+    },
+];
+
+const COPY_REFUSED: &str = "ERROR:  COPY from stdin failed: COPY from the client is not supported\n\
+                            CONTEXT:  COPY t, line 1";
+
+#[test]
+fn recorded_exchanges_give_their_events() {
+    for exchange in EXCHANGES {
+        let told = exchange.play(true, [exchange.answer]);
+        assert_eq!(told, exchange.events, "{}", exchange.name);
+    }
+}
+
+#[test]
+fn cutting_the_answer_anywhere_changes_nothing() {
+    for exchange in EXCHANGES {
+        let bytes = exchange.answer;
+        let told = exchange.play(true, bytes.chunks(1));
+        assert_eq!(told, exchange.events, "{} bytewise", exchange.name);
+        for cut in 0..=bytes.len() {
+            let told = exchange.play(true, [&bytes[..cut], &bytes[cut..]]);
+            assert_eq!(told, exchange.events, "{} cut at {cut}", exchange.name);
+        }
+    }
+}
+
+#[test]
+fn unwanted_rows_are_left_out_wherever_the_answer_is_cut() {
+    for exchange in EXCHANGES {
+        let without_rows: Vec<&str> = exchange
+            .events
+            .iter()
+            .copied()
+            .filter(|told| !told.starts_with("columns ") && !told.starts_with("row "))
+            .collect();
+        let bytes = exchange.answer;
+        let told = exchange.play(false, bytes.chunks(1));
+        assert_eq!(told, without_rows, "{} bytewise", exchange.name);
+        for cut in 0..=bytes.len() {
+            let told = exchange.play(false, [&bytes[..cut], &bytes[cut..]]);
+            assert_eq!(told, without_rows, "{} cut at {cut}", exchange.name);
+        }
+    }
+}
+
+#[test]
+fn a_login_tells_settings_and_the_cancel_key() {
+    let mut session = Session::new();
+    session.start(&login_as("trusty")).unwrap();
+    assert_eq!(session.cancel_request(), None);
+    feed(&mut session, CLEARTEXT, &mut Vec::new()).unwrap();
+    assert_eq!(
+        session.parameter("server_version"),
+        Some(&b"15.18 (Debian 15.18-0+deb12u1)"[..])
+    );
+    assert_eq!(session.parameter("in_hot_standby"), Some(&b"off"[..]));
+    assert_eq!(session.parameter("TimeZone"), None);
+    assert_eq!(session.process_id(), Some(0x2630));
+    assert_eq!(
+        session.cancel_request().as_deref(),
+        Some(&b"\0\0\0\x10\x04\xd2\x16\x2e\0\0&0\x1aGT\x89"[..])
+    );
+}
+
+#[test]
+fn cancel_keys_of_protocol_3_2_are_longer() {
+    for (bytes, good) in [(3, false), (4, true), (32, true), (256, true), (257, false)] {
+        let mut session = Session::new();
+        session.start(&login_as("trusty")).unwrap();
+        let mut answer = b"R\0\0\0\x08\0\0\0\0K".to_vec();
+        answer.extend_from_slice(&(8 + bytes as u32).to_be_bytes());
+        answer.extend_from_slice(b"\0\0\0\x07");
+        answer.resize(answer.len() + bytes, b'k');
+        let result = feed(&mut session, &answer, &mut Vec::new());
+        assert_eq!(result.is_ok(), good, "{bytes}");
+        let length = session.cancel_request().map(|packet| packet.len());
+        assert_eq!(length, good.then_some(12 + bytes), "{bytes}");
+    }
+}
+
+#[test]
+fn messages_are_written_as_libpq_writes_them() {
+    type Case = (fn(&mut Session), &'static [u8]);
+    let cases: &[Case] = &[
+        (simple, b"Q\0\0\0\x0bselect\0"),
+        (
+            extended,
+            b"P\0\0\0\x0e\0select\0\0\0\
+              B\0\0\0\x12\0\0\0\0\0\x01\xff\xff\xff\xff\0\x01\0\0\
+              D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04",
+        ),
+        (
+            |session| {
+                session
+                    .execute("P_1", [Some(&b"7"[..]), Some(b"")])
+                    .unwrap()
+            },
+            b"B\0\0\0\x1a\0P_1\0\0\0\0\x02\0\0\0\x017\0\0\0\0\0\x01\0\0\
+              D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0",
+        ),
+        (
+            |session| session.close_statement("P_1").unwrap(),
+            b"C\0\0\0\x09SP_1\0",
+        ),
+        (Session::terminate, b"X\0\0\0\x04"),
+    ];
+    for (ask, sent) in cases {
+        let mut session = running();
+        ask(&mut session);
+        assert_eq!(
+            session.output().escape_ascii().to_string(),
+            sent.escape_ascii().to_string()
+        );
+    }
+}
+
+#[test]
+fn the_startup_packet_holds_what_is_set() {
+    let mut session = Session::new();
+    session
+        .start(&Startup {
+            options: Some("-c jit=off"),
+            application_name: "",
+            client_encoding: Some("UTF8"),
+            ..login_as("me")
+        })
+        .unwrap();
+    assert_eq!(
+        session.output(),
+        b"\0\0\0\x4b\0\x03\0\0user\0me\0database\0postgres\0options\0-c jit=off\0\
+          client_encoding\0UTF8\0\0"
+    );
+    let unsendable = session.start(&login_as("zero\0byte"));
+    assert!(matches!(unsendable, Err(ProtocolError::Unsendable { .. })));
+}
+
+#[test]
+fn what_cannot_be_sent_leaves_no_trace() {
+    let mut session = running();
+    let too_many = std::iter::repeat_n(None, 65_536);
+    assert!(session.execute("", too_many).is_err());
+    assert!(session.execute("zero\0byte", []).is_err());
+    assert!(session.close_statement("zero\0byte").is_err());
+    assert_eq!(session.output(), b"");
+    assert_eq!(session.ready_owed(), 0);
+    simple(&mut session);
+    assert_eq!(session.output(), b"Q\0\0\0\x0bselect\0");
+}
+
+#[test]
+fn passwords_are_sent_as_asked() {
+    let cases: &[(&[u8], &[u8])] = &[
+        (b"R\0\0\0\x08\0\0\0\x03", b"p\0\0\0\x0bpencil\0"),
+        (b"R\0\0\0\x0c\0\0\0\x05v\xe9)\xde", b"p\0\0\0\x28md5"),
+    ];
+    for (asked, sent) in cases {
+        let mut session = Session::new();
+        session.start(&login_as("mdfive")).unwrap();
+        session.consume_output(session.output().len());
+        feed(&mut session, asked, &mut Vec::new()).unwrap();
+        assert_eq!(&session.output()[..sent.len()], *sent);
+    }
+}
+
+#[test]
+fn without_a_password_the_server_s_wish_for_one_is_an_error_of_its_own() {
+    let asked: [&[u8]; 3] = [
+        b"R\0\0\0\x08\0\0\0\x03",
+        b"R\0\0\0\x0c\0\0\0\x05salt",
+        b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0",
+    ];
+    for password in [None, Some("")] {
+        for asked in asked {
+            let mut session = Session::new();
+            let startup = Startup {
+                password,
+                ..login_as("me")
+            };
+            session.start(&startup).unwrap();
+            let result = feed(&mut session, asked, &mut Vec::new());
+            assert_eq!(result, Err(ProtocolError::PasswordRequired));
+        }
+    }
+}
+
+/// Plays a SCRAM login to its end: the server's side is made by `serve`, which gets the client's
+/// message and the number of the round.
+fn scram_login(
+    channel_binding: ChannelBinding,
+    mechanisms: &[u8],
+    pieces_bytes: usize,
+    serve: &mut dyn FnMut(usize, &str) -> Vec<u8>,
+) -> Result<Vec<String>, ProtocolError> {
+    let mut session = Session::new();
+    session
+        .start(&Startup {
+            channel_binding,
+            ..login_as("scram")
+        })
+        .unwrap();
+    let mut told = Vec::new();
+    let mut answer = authentication(10, mechanisms);
+    for round in 0..3 {
+        session.consume_output(session.output().len());
+        for piece in answer.chunks(pieces_bytes) {
+            feed(&mut session, piece, &mut told)?;
+        }
+        answer = serve(round, &String::from_utf8_lossy(session.output()));
+    }
+    feed(&mut session, &answer, &mut told)?;
+    Ok(told)
+}
+
+fn authentication(code: u32, body: &[u8]) -> Vec<u8> {
+    let mut message = b"R".to_vec();
+    message.extend_from_slice(&(8 + body.len() as u32).to_be_bytes());
+    message.extend_from_slice(&code.to_be_bytes());
+    message.extend_from_slice(body);
+    message
+}
+
+/// What a well-behaved server answers in each round.
+fn serve_scram(server: &mut ScramServer, round: usize, sent: &str) -> Vec<u8> {
+    match round {
+        0 => {
+            let bare = &sent[sent.find("n=,r=").unwrap()..];
+            authentication(11, server.challenge(bare).as_bytes())
+        }
+        1 => {
+            let verdict = server.verify(&sent[sent.find("c=").unwrap()..]);
+            authentication(12, verdict.as_bytes())
+        }
+        _ => b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I".to_vec(),
+    }
+}
+
+const PLAIN: &[u8] = b"SCRAM-SHA-256\0\0";
+const PLAIN_AND_BOUND: &[u8] = b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
+
+#[test]
+fn scram_proves_both_sides_and_binds_where_it_can() {
+    let hash = || ChannelBinding::TlsServerEndPoint(b"hash".to_vec());
+    let cases = [
+        (ChannelBinding::Unsupported, PLAIN, "SCRAM-SHA-256\0", "n,,"),
+        (
+            ChannelBinding::Unsupported,
+            PLAIN_AND_BOUND,
+            "SCRAM-SHA-256\0",
+            "n,,",
+        ),
+        (hash(), PLAIN, "SCRAM-SHA-256\0", "y,,"),
+        (
+            hash(),
+            PLAIN_AND_BOUND,
+            "SCRAM-SHA-256-PLUS\0",
+            "p=tls-server-end-point,,",
+        ),
+    ];
+    for (binding, offered, mechanism, header) in cases {
+        for pieces_bytes in [1, 7, 4096] {
+            let mut server = ScramServer::new("pencil");
+            let told = scram_login(
+                binding.clone(),
+                offered,
+                pieces_bytes,
+                &mut |round, sent| {
+                    if round == 0 {
+                        assert!(
+                            sent.contains(mechanism) && sent.contains(header),
+                            "{sent:?}"
+                        );
+                    }
+                    serve_scram(&mut server, round, sent)
+                },
+            );
+            assert_eq!(told, Ok(vec!["started".to_owned()]));
+        }
+    }
+}
+
+#[test]
+fn scram_refuses_a_server_that_does_not_play_fair() {
+    let mut cases: Vec<(&str, ScramServer, usize, Vec<u8>)> = vec![
+        (
+            "SCRAM error: invalid-proof",
+            ScramServer::new("pencil"),
+            1,
+            authentication(12, b"e=invalid-proof"),
+        ),
+        (
+            "SCRAM verification error",
+            ScramServer::new("pencil"),
+            1,
+            authentication(12, b"v=AAAA"),
+        ),
+        (
+            "invalid nonce",
+            ScramServer::new("pencil"),
+            0,
+            authentication(11, b"r=other,s=AAAA,i=4096"),
+        ),
+        (
+            "unexpected Authentication message from the server while authenticating",
+            ScramServer::new("pencil"),
+            1,
+            authentication(0, b""),
+        ),
+        (
+            "SCRAM iteration count exceeds the maximum allowed",
+            ScramServer::new("pencil").rounds(100_001),
+            9,
+            Vec::new(),
+        ),
+    ];
+    for (problem, server, forged_round, forgery) in &mut cases {
+        let result = scram_login(
+            ChannelBinding::Unsupported,
+            PLAIN,
+            4096,
+            &mut |round, sent| {
+                if round == *forged_round {
+                    forgery.clone()
+                } else {
+                    serve_scram(server, round, sent)
+                }
+            },
+        );
+        let error = result.expect_err(problem).to_string();
+        assert!(error.ends_with(*problem), "{error}");
+    }
+}
+
+#[test]
+fn nonsense_is_an_error_that_names_state_message_and_problem() {
+    let start = |session: &mut Session| session.start(&login_as("me")).unwrap();
+    let welcomed = |session: &mut Session| {
+        session.start(&login_as("me")).unwrap();
+        feed(session, b"R\0\0\0\x08\0\0\0\0", &mut Vec::new()).unwrap();
+    };
+    let idle = |session: &mut Session| *session = running();
+    let asked = |session: &mut Session| {
+        *session = running();
+        simple(session);
+        session.want_rows(true);
+    };
+    let bound = |session: &mut Session| {
+        *session = running();
+        extended(session);
+    };
+    type Prepare<'p> = &'p dyn Fn(&mut Session);
+    let cases: &[(Prepare<'_>, &[u8], &str)] = &[
+        (
+            &|_| {},
+            b"Z\0\0\0\x05I",
+            "unexpected ReadyForQuery message from the server while not connected",
+        ),
+        (
+            &start,
+            b"HTTP/1.1",
+            "CopyOutResponse message with impossible length 1414811695 from the server while authenticating",
+        ),
+        (
+            &start,
+            b"<html>",
+            "unknown message type 0x3c from the server while authenticating",
+        ),
+        (
+            &start,
+            b"Z\0\0\0\x05I",
+            "unexpected ReadyForQuery message from the server while authenticating",
+        ),
+        (
+            &start,
+            b"R\0\0\0\x06\0\0",
+            "malformed Authentication message from the server while authenticating: it ends too early",
+        ),
+        (
+            &start,
+            b"R\0\0\0\x09\0\0\0\0x",
+            "malformed Authentication message from the server while authenticating: it is longer than its contents",
+        ),
+        (
+            &start,
+            b"R\0\0\0\x0a\0\0\0\x05sa",
+            "malformed Authentication message from the server while authenticating: it ends too early",
+        ),
+        (
+            &start,
+            b"R\0\0\0\x0d\0\0\0\x0aSCRAM",
+            "malformed Authentication message from the server while authenticating: a string has no end",
+        ),
+        (
+            &start,
+            b"R\0\0\0\x08\0\0\0\x07",
+            "the server asks for GSSAPI authentication, which is not supported",
+        ),
+        (
+            &start,
+            b"R\0\0\0\x08\0\0\0\x09",
+            "the server asks for SSPI authentication, which is not supported",
+        ),
+        (
+            &start,
+            b"R\0\0\0\x08\0\0\0\x63",
+            "the server asks for method 99 authentication, which is not supported",
+        ),
+        (
+            &start,
+            b"R\0\0\0\x15\0\0\0\x0aOAUTHBEARER\0\0",
+            "the server asks for SASL (OAUTHBEARER) authentication, which is not supported",
+        ),
+        (
+            &start,
+            b"R\0\0\0\x08\0\0\0\x0c",
+            "unexpected Authentication message from the server while authenticating",
+        ),
+        (
+            &start,
+            b"v\0\0\0\x16\0\x03\0\0\0\0\0\x01_pq_.some\0",
+            "the server does not support the start-up option _pq_.some",
+        ),
+        (
+            &start,
+            b"v\0\0\0\x08\0\x03\0\0",
+            "malformed NegotiateProtocolVersion message from the server while authenticating: it ends too early",
+        ),
+        (
+            &welcomed,
+            b"R\0\0\0\x08\0\0\0\0",
+            "unexpected Authentication message from the server while starting up",
+        ),
+        (
+            &welcomed,
+            b"S\0\0\0\x09a\0b\0x",
+            "malformed ParameterStatus message from the server while starting up: it is longer than its contents",
+        ),
+        (
+            &welcomed,
+            b"K\0\0\0\x06\0\0",
+            "malformed BackendKeyData message from the server while starting up: it ends too early",
+        ),
+        (
+            &welcomed,
+            b"D\0\0\0\x06\0\0",
+            "unexpected DataRow message from the server while starting up",
+        ),
+        (
+            &idle,
+            b"C\0\0\0\x05\0",
+            "unexpected CommandComplete message from the server while idle",
+        ),
+        (
+            &idle,
+            b"Z\0\0\0\x05I",
+            "unexpected ReadyForQuery message from the server while idle",
+        ),
+        (
+            &idle,
+            b"N\0\0\0\x03",
+            "NoticeResponse message with impossible length 3 from the server while idle",
+        ),
+        (
+            &idle,
+            b"N\xff\xff\xff\xff",
+            "NoticeResponse message with impossible length -1 from the server while idle",
+        ),
+        (
+            &idle,
+            b"N\x04\0\0\x05",
+            "NoticeResponse message with impossible length 67108869 from the server while idle",
+        ),
+        (
+            &idle,
+            b"E\0\0\0\x06MX",
+            "malformed ErrorResponse message from the server while idle: a string has no end",
+        ),
+        (
+            &idle,
+            b"E\0\0\0\x07MX\0",
+            "malformed ErrorResponse message from the server while idle: it ends too early",
+        ),
+        (
+            &idle,
+            b"E\0\0\0\x06\0\0",
+            "malformed ErrorResponse message from the server while idle: it is longer than its contents",
+        ),
+        (
+            &idle,
+            b"A\0\0\0\x09\0\0\0\x01c",
+            "malformed NotificationResponse message from the server while idle: a string has no end",
+        ),
+        (
+            &asked,
+            b"Z\0\0\0\x05X",
+            "malformed ReadyForQuery message from the server while waiting for the result of a statement: its transaction status is none of I, T, E",
+        ),
+        (
+            &asked,
+            b"Z\0\0\x75\x35",
+            "ReadyForQuery message with impossible length 30005 from the server while waiting for the result of a statement",
+        ),
+        (
+            &asked,
+            b"C\0\0\0\x06OK",
+            "malformed CommandComplete message from the server while waiting for the result of a statement: a string has no end",
+        ),
+        (
+            &asked,
+            b"I\0\0\0\x05x",
+            "malformed EmptyQueryResponse message from the server while waiting for the result of a statement: it is longer than its contents",
+        ),
+        (
+            &asked,
+            b"D\0\0\0\x0a\0\x01\xff\xff\xff\xfe",
+            "malformed DataRow message from the server while waiting for the result of a statement: a value has a negative length",
+        ),
+        (
+            &asked,
+            b"D\0\0\0\x0b\0\x01\0\0\0\x09x",
+            "malformed DataRow message from the server while waiting for the result of a statement: it ends too early",
+        ),
+        (
+            &asked,
+            b"D\0\0\0\x0a\xff\xff\0\0\0\0",
+            "malformed DataRow message from the server while waiting for the result of a statement: it ends too early",
+        ),
+        (
+            &asked,
+            b"T\0\0\0\x08\0\x01a\0",
+            "malformed RowDescription message from the server while waiting for the result of a statement: it ends too early",
+        ),
+        (
+            &asked,
+            b"1\0\0\0\x04",
+            "unexpected ParseComplete message from the server while waiting for the result of a statement",
+        ),
+        (
+            &asked,
+            b"s\0\0\0\x04",
+            "unexpected PortalSuspended message from the server while waiting for the result of a statement",
+        ),
+        (
+            &bound,
+            b"2\0\0\0\x04",
+            "unexpected BindComplete message from the server while waiting for ParseComplete",
+        ),
+        (
+            &bound,
+            b"1\0\0\0\x042\0\0\0\x04D\0\0\0\x06\0\0",
+            "unexpected DataRow message from the server while waiting for the description of a result",
+        ),
+    ];
+    for (prepare, bytes, message) in cases {
+        for piece_bytes in [1, bytes.len()] {
+            let mut session = Session::new();
+            prepare(&mut session);
+            let result = bytes
+                .chunks(piece_bytes)
+                .try_for_each(|piece| feed(&mut session, piece, &mut Vec::new()));
+            assert_eq!(result.expect_err(message).to_string(), *message);
+        }
+    }
+}
+
+#[test]
+fn an_announced_length_reserves_nothing_and_skipped_rows_are_never_held() {
+    let mut session = running();
+    simple(&mut session);
+    session.want_rows(true);
+    feed(&mut session, b"D\x03\xff\xff\xff\0\x01", &mut Vec::new()).unwrap();
+    assert!(session.held_bytes() < 100, "{}", session.held_bytes());
+
+    let mut session = running();
+    simple(&mut session);
+    feed(&mut session, b"D\x3f\xff\xff\xff\0\x01", &mut Vec::new()).unwrap();
+    for _ in 0..100 {
+        feed(&mut session, &[0; 10_000], &mut Vec::new()).unwrap();
+    }
+    assert!(session.held_bytes() < 100, "{}", session.held_bytes());
+}
+
+#[test]
+fn a_buffer_that_grew_for_one_row_is_given_back() {
+    let mut session = running();
+    simple(&mut session);
+    session.want_rows(true);
+    let value = vec![b'x'; 1 << 20];
+    let mut row = b"D\0\x10\0\x0a\0\x01\0\x10\0\0".to_vec();
+    row.extend_from_slice(&value);
+    let mut told = Vec::new();
+    for piece in row.chunks(10_000) {
+        feed(&mut session, piece, &mut told).unwrap();
+    }
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].len(), "row ".len() + value.len());
+    feed(&mut session, b"C\0\0\0\x05\0", &mut told).unwrap();
+    assert!(session.held_bytes() < 100_000, "{}", session.held_bytes());
+}
+
+#[test]
+fn a_refused_copy_keeps_pipelines_in_step() {
+    // The server ignores a Sync that it meets while it waits for data, so the refusal brings its
+    // own; with more statements behind it the server resumes at the Sync after them.
+    let copy_in = b"1\0\0\0\x042\0\0\0\x04n\0\0\0\x04G\0\0\0\x07\0\0\0";
+    let refusal_bytes = "f....COPY from the client is not supported.".len();
+    for (more, sync_bytes) in [(false, 5), (true, 0)] {
+        let mut session = running();
+        extended(&mut session);
+        if more {
+            extended(&mut session);
+        }
+        session.consume_output(session.output().len());
+        feed(&mut session, copy_in, &mut Vec::new()).unwrap();
+        assert_eq!(session.output().len(), refusal_bytes + sync_bytes);
+        assert_eq!(session.ready_owed(), 1);
+        let mut told = Vec::new();
+        feed(&mut session, b"E\0\0\0\x05\0Z\0\0\0\x05I", &mut told).unwrap();
+        assert_eq!(told[1], "ready Idle");
+        assert_eq!(session.ready_owed(), 0);
+    }
+}
+
+#[test]
+fn transaction_status_follows_the_server() {
+    let mut session = running();
+    for (byte, status) in [
+        (b'T', TransactionStatus::InBlock),
+        (b'E', TransactionStatus::InFailedBlock),
+        (b'I', TransactionStatus::Idle),
+    ] {
+        simple(&mut session);
+        assert_eq!(session.ready_owed(), 1);
+        feed(&mut session, &[b'Z', 0, 0, 0, 5, byte], &mut Vec::new()).unwrap();
+        assert_eq!(session.transaction_status(), status);
+        assert_eq!(session.ready_owed(), 0);
+    }
+}
+
+#[test]
+fn a_session_starts_anew_after_anything() {
+    let mut session = running();
+    extended(&mut session);
+    session.want_rows(true);
+    feed(
+        &mut session,
+        b"1\0\0\0\x042\0\0\0\x04T\0\0",
+        &mut Vec::new(),
+    )
+    .unwrap();
+    session.start(&login_as("mdfive")).unwrap();
+    let mut told = Vec::new();
+    feed(&mut session, MD5, &mut told).unwrap();
+    assert_eq!(told, ["started"]);
+    simple(&mut session);
+    feed(&mut session, RESULTS, &mut told).unwrap();
+    assert_eq!(told[1], "done SELECT 1", "rows are unwanted again");
+}
+
+#[test]
+fn after_a_refusal_the_rest_is_ignored() {
+    let mut session = Session::new();
+    session.start(&login_as("me")).unwrap();
+    let mut told = Vec::new();
+    feed(&mut session, &[REJECTED, b"garbage"].concat(), &mut told).unwrap();
+    feed(&mut session, b"more garbage", &mut told).unwrap();
+    assert_eq!(told.len(), 1);
+    assert!(!session.is_started());
+}
+
+#[test]
+fn an_old_server_may_announce_the_version_that_it_speaks() {
+    let mut session = Session::new();
+    session.start(&login_as("me")).unwrap();
+    let answer = b"v\0\0\0\x0c\0\x03\0\0\0\0\0\0R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
+    let mut told = Vec::new();
+    feed(&mut session, answer, &mut told).unwrap();
+    assert_eq!(told, ["started"]);
+}
+
+#[test]
+fn server_messages_give_their_fields() {
+    let full = b"SFEHLER\0VERROR\0C40001\0Mtext\0Dmore\0Htry\0P7\0qselect 1\0Wsomewhere\0\0";
+    let message = ServerMessage::parse(full).unwrap();
+    assert_eq!(message.severity(), b"ERROR");
+    assert_eq!(message.sqlstate().as_str(), "40001");
+    assert_eq!(message.message(), b"text");
+    assert_eq!(message.detail(), Some(&b"more"[..]));
+    assert_eq!(message.hint(), Some(&b"try"[..]));
+    assert_eq!(message.position(), Some(7));
+    assert!(!message.is_fatal());
+    assert_eq!(
+        message.to_string(),
+        "FEHLER:  text at character 7\nDETAIL:  more\nHINT:  try\nQUERY:  select 1\n\
+         CONTEXT:  somewhere"
+    );
+    let bare = ServerMessage::parse(b"SFATAL\0C4\xff001\0M\xff\0\0").unwrap();
+    assert!(bare.is_fatal());
+    assert_eq!(bare.sqlstate().as_str(), "");
+    assert_eq!(bare.to_string(), "FATAL:  \u{fffd}");
+}
+
+#[test]
+fn a_password_never_shows_in_debug_output() {
+    let mut session = Session::new();
+    session.start(&login_as("me")).unwrap();
+    assert!(!format!("{session:?} {:?}", login_as("me")).contains("pencil"));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_do_no_harm(data in proptest::collection::vec(any::<u8>(), 0..600)) {
+        drive_hostile(&data);
+    }
+
+    #[test]
+    fn damaged_recordings_do_no_harm(
+        which in 0..EXCHANGES.len(),
+        choices in any::<[u8; 2]>(),
+        damages in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..6),
+    ) {
+        let mut data = choices.to_vec();
+        data.extend_from_slice(EXCHANGES[which].answer);
+        for (place, byte) in damages {
+            let place = 2 + place % (data.len() - 2);
+            data[place] = byte;
+        }
+        drive_hostile(&data);
+    }
+}
