@@ -5,4 +5,5 @@ pub mod error;
 pub mod event;
 pub mod plan;
 pub mod script;
+pub mod stats;
 pub mod time;
