@@ -4,6 +4,7 @@ pub mod conninfo;
 pub mod error;
 pub mod event;
 pub mod plan;
+pub mod result;
 pub mod script;
 pub mod stats;
 pub mod time;
