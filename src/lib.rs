@@ -1,5 +1,6 @@
 //! pgmark: a PostgreSQL benchmarking client, a drop-in for pgbench whose figures are right.
 
+pub mod collector;
 pub mod conninfo;
 pub mod error;
 pub mod event;

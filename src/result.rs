@@ -137,6 +137,13 @@ pub struct Window {
 }
 
 impl Window {
+    /// The window of a run that never came to it.
+    pub const EMPTY: Window = Window {
+        released_at: Timestamp::ZERO,
+        begins: Timestamp::ZERO,
+        ends: Timestamp::ZERO,
+    };
+
     /// E − W1, ns.
     pub fn nanos(&self) -> u64 {
         self.ends.nanos_since(self.begins)
