@@ -1,0 +1,112 @@
+//! What is said while a run goes on: one line an interval, or one live line that is redrawn.
+//! Texts only: `console` puts them on the terminal.
+
+use std::time::Duration;
+
+use super::intervals::Interval;
+use crate::plan::StopRule;
+
+/// How a run shows that it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Not at all.
+    Silent,
+    /// One line each interval (`-P`), and one for the partial interval at the end.
+    Lines(Duration),
+    /// One line, redrawn each second; for a terminal.
+    Live,
+}
+
+impl Progress {
+    /// The interval that is shown, if any is.
+    pub(super) fn interval(self) -> Option<Duration> {
+        match self {
+            Progress::Silent => None,
+            Progress::Lines(interval) => Some(interval),
+            Progress::Live => Some(Duration::from_secs(1)),
+        }
+    }
+}
+
+/// The live line is cut here, so that it never wraps and can be redrawn.
+const LIVE_WIDTH: usize = 80;
+
+/// `progress: 1.0 s, 3389.5 tps, lat 1.164 ms stddev 0.535, 0 failed`, retries after it where a
+/// transaction may be tried again. Time counts from the beginning of the window.
+pub(super) fn line(interval: &Interval, with_retries: bool) -> String {
+    let stats = &interval.stats;
+    let mut line = format!(
+        "progress: {:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed",
+        interval.ends_ns() as f64 / 1e9,
+        interval.tps(),
+        stats.latency.mean_ns() / 1e6,
+        stats.latency.stddev_ns() / 1e6,
+        stats.failed.total(),
+    );
+    if with_retries {
+        line += &format!(", {} retried, {} retries", stats.retried, stats.retries);
+    }
+    line
+}
+
+/// Totals that the live line shows beside the last interval.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SoFar {
+    processed: u64,
+    failed: u64,
+}
+
+impl SoFar {
+    /// Adds a closed interval.
+    pub(super) fn add(&mut self, interval: &Interval) {
+        self.processed += interval.stats.processed;
+        self.failed += interval.stats.failed.total();
+    }
+}
+
+/// `[ 25/60 s] 5494 tps (avg 4712)  lat 1.41  p99 2.80  max 9.14 ms  0 failed`: rate and latencies
+/// of the last interval, average and failures of the run.
+pub(super) fn live_line(interval: &Interval, so_far: &SoFar, stop: StopRule) -> String {
+    let elapsed_s = interval.ends_ns() as f64 / 1e9;
+    let place = match stop {
+        StopRule::Time(whole) => {
+            let whole = format!("{:.0}", whole.as_secs_f64());
+            format!("{elapsed_s:>0$.0}/{whole} s", whole.len() + 1)
+        }
+        StopRule::Transactions(_) => format!("{elapsed_s:.0} s"),
+    };
+    let latency = &interval.stats.latency;
+    cut(format!(
+        "[{place}] {:.0} tps (avg {:.0})  lat {}  p99 {}  max {} ms  {} failed",
+        interval.tps(),
+        so_far.processed as f64 / elapsed_s,
+        three_digits_ms(latency.mean_ns()),
+        three_digits_ms(latency.percentile_ns(99.0) as f64),
+        three_digits_ms(latency.max_ns() as f64),
+        so_far.failed,
+    ))
+}
+
+/// `[connecting 412 of 500, 3.1 s]`.
+pub(super) fn connecting_line(connected: u64, clients: usize, elapsed: Duration) -> String {
+    cut(format!(
+        "[connecting {connected} of {clients}, {:.1} s]",
+        elapsed.as_secs_f64()
+    ))
+}
+
+fn three_digits_ms(nanos: f64) -> String {
+    let millis = nanos / 1e6;
+    let decimals = match millis {
+        small if small < 9.995 => 2,
+        medium if medium < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{millis:.decimals$}")
+}
+
+fn cut(mut line: String) -> String {
+    // The line is ASCII, so every byte is a character.
+    line.truncate(LIVE_WIDTH);
+    line
+}

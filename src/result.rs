@@ -1,0 +1,423 @@
+//! A finished run as data. Every figure that is printed about transactions is a method here, with
+//! its formula, over two sources: what was recorded of the transactions, and the table of clients.
+//! Formats nothing and measures nothing.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::Signal;
+use crate::event::WorkerRecord;
+use crate::plan::{QueryMode, StopRule};
+use crate::stats::{Histogram, Noise, Series, Stats};
+use crate::time::Timestamp;
+
+/// Everything that is known about a run when it is over.
+#[derive(Debug)]
+pub struct RunResult {
+    /// What was done, and to what.
+    pub facts: Facts,
+    /// What was measured.
+    pub measured: Measured,
+}
+
+/// What was done and to what, as the plan and the server tell.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// As the server tells it, such as `15.18`.
+    pub server_version: String,
+    /// In the order of their indexes; never empty.
+    pub scripts: Vec<ScriptFacts>,
+    /// The scale of the tables, or as stated with `-s`.
+    pub scale: u64,
+    /// How the accounts table is partitioned, if it is.
+    pub partitions: Option<Partitions>,
+    /// How statements were sent.
+    pub query_mode: QueryMode,
+    /// Number of clients.
+    pub clients: u32,
+    /// Number of worker threads.
+    pub threads: u32,
+    /// Times a transaction may be started in all; `None` is unlimited.
+    pub max_tries: Option<u32>,
+    /// When the run was to end.
+    pub stop: StopRule,
+    /// Transactions slower than this are late.
+    pub latency_limit: Option<Duration>,
+    /// A new connection for each transaction (`-C`).
+    pub connect_per_transaction: bool,
+    /// By what means the clients connected.
+    pub connection: ConnectionWords,
+    /// What the server did meanwhile, where it could be asked.
+    pub server: Option<ServerActivity>,
+    /// The signal that ended the run before its stop rule did.
+    pub interrupted: Option<Signal>,
+}
+
+/// A script as the summary names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptFacts {
+    /// `<builtin: …>`, or the file's name as typed.
+    pub description: String,
+    /// Its share among the weights of all.
+    pub weight: u64,
+}
+
+/// Partitioning of the accounts table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partitions {
+    /// `range` or `hash`.
+    pub method: String,
+    /// Number of partitions.
+    pub count: u32,
+}
+
+/// By what means clients connected, in the words of the `connections =` line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionWords {
+    /// `socket` or `TCP`.
+    pub transport: String,
+    /// `no TLS`, or its version.
+    pub tls: String,
+    /// `trust`, `scram-sha-256` and the like.
+    pub authentication: String,
+}
+
+/// What the server did between the beginning and the end of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerActivity {
+    /// Checkpoints begun, timed and requested.
+    pub checkpoints: Option<u64>,
+    /// WAL written, bytes.
+    pub wal_bytes: Option<u64>,
+    /// Settings among fsync, synchronous_commit and full_page_writes that are not at their safe
+    /// default, each with its value: `fsync off`.
+    pub unsafe_settings: Vec<String>,
+    /// The server was built with assertions.
+    pub assertions: bool,
+    /// Client and server run on one machine; `None` where that is not known.
+    pub same_host: Option<bool>,
+    /// The server's `checkpoint_timeout`.
+    pub checkpoint_timeout: Option<Duration>,
+}
+
+/// What the collector measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The measured window; `None` if the run was stopped before it began.
+    pub window: Option<Window>,
+    /// When the first client began to connect before the start; `None` under `-C`.
+    pub first_connect_at: Option<Timestamp>,
+    /// One row a client, by number.
+    pub clients: Vec<ClientResult>,
+    /// Transactions of the window by script.
+    pub scripts: Vec<Stats>,
+    /// All transactions of the window: the scripts merged.
+    pub total: Stats,
+    /// Transactions recorded that began before the window.
+    pub before_window: u64,
+    /// Connections made and not made.
+    pub connections: Connections,
+    /// One row a thread that said its last word.
+    pub workers: Vec<WorkerRecord>,
+    /// The window in points of time.
+    pub series: Series,
+    /// What became of the per-transaction log, if one was written.
+    pub log: Option<LogResult>,
+}
+
+/// The measured window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// When the clients were released, W0.
+    pub released_at: Timestamp,
+    /// Its beginning, W1: W0, ramp and warm-up.
+    pub begins: Timestamp,
+    /// Its end, E.
+    pub ends: Timestamp,
+}
+
+impl Window {
+    /// The window of a run that never came to it.
+    pub const EMPTY: Window = Window {
+        released_at: Timestamp::ZERO,
+        begins: Timestamp::ZERO,
+        ends: Timestamp::ZERO,
+    };
+
+    /// E − W1, ns.
+    pub fn nanos(&self) -> u64 {
+        self.ends.nanos_since(self.begins)
+    }
+}
+
+/// One client's row in the table from which, with the log, every figure can be recomputed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientResult {
+    /// start_k: W1, or the end of the warm-up transaction that was under way then.
+    pub starts: Timestamp,
+    /// end_k: the later of E and the end of its own last transaction.
+    pub ends: Timestamp,
+    /// The end of the last thing that it did itself, at most `ends`.
+    pub last_end: Timestamp,
+    /// c_k: time inside [start_k, end_k] spent connecting, in on-connect commands and
+    /// disconnecting, ns.
+    pub connecting_ns: u64,
+    /// Time from begun to completed of its processed, failed and aborted transactions, untimed
+    /// parts included, ns.
+    pub in_transactions_ns: u64,
+    /// Time inside `\sleep`, ns.
+    pub think_ns: u64,
+    /// Processed transactions by script.
+    pub processed_by_script: Vec<u64>,
+    /// Failed transactions.
+    pub failed: u64,
+    /// Skipped transactions.
+    pub skipped: u64,
+    /// Aborted transactions.
+    pub aborted: u64,
+    /// It ended for good before the run did.
+    pub ended_early: bool,
+}
+
+impl ClientResult {
+    /// a_k = end_k − start_k, ns.
+    pub fn measured_ns(&self) -> u64 {
+        self.ends.nanos_since(self.starts)
+    }
+
+    /// a_k − c_k, ns.
+    pub fn connected_ns(&self) -> u64 {
+        self.measured_ns().saturating_sub(self.connecting_ns)
+    }
+
+    /// n_k: processed transactions of all scripts.
+    pub fn processed(&self) -> u64 {
+        self.processed_by_script.iter().sum()
+    }
+
+    /// Transactions of every outcome.
+    pub fn recorded(&self) -> u64 {
+        self.processed() + self.failed + self.skipped + self.aborted
+    }
+}
+
+/// Connections of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Connections {
+    /// Connection times of those made before the window.
+    pub initial: Histogram,
+    /// Connection times of those made in the window.
+    pub in_window: Histogram,
+    /// Attempts that failed; one cut off by the end of the window is not a failure.
+    pub failed: u64,
+}
+
+/// What became of the per-transaction log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogResult {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Rows that the file took whole.
+    pub rows_written: u64,
+    /// Rows that it could not take.
+    pub rows_lost: u64,
+    /// Why not, in the system's words.
+    pub failure: Option<String>,
+}
+
+/// Shares of the time of all clients, together 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeShares {
+    /// Connecting and disconnecting.
+    pub connecting: f64,
+    /// In transactions.
+    pub in_transactions: f64,
+    /// The rest: in pgmark itself.
+    pub in_pgmark: f64,
+}
+
+impl Measured {
+    /// tps = Σ over clients of n_k / a_k, per second.
+    pub fn tps(&self) -> f64 {
+        self.sum_over_clients(ClientResult::measured_ns, |client| {
+            client.processed() as f64
+        })
+    }
+
+    /// As [`Measured::tps`], of one script. Those of all scripts add up to it.
+    pub fn tps_of_script(&self, script: usize) -> f64 {
+        self.sum_over_clients(ClientResult::measured_ns, |client| {
+            client.processed_by_script[script] as f64
+        })
+    }
+
+    /// Σ n_k / (a_k − c_k), per second: computed, not measured, since without reconnecting backends
+    /// would have warm caches.
+    pub fn tps_excluding_reconnection(&self) -> f64 {
+        self.sum_over_clients(ClientResult::connected_ns, |client| {
+            client.processed() as f64
+        })
+    }
+
+    /// Σ over clients of time in transactions / (a_k − c_k). By Little's law near the number of
+    /// clients in a closed loop; the shortfall is time that clients spent in pgmark.
+    pub fn average_concurrency(&self) -> f64 {
+        self.sum_over_clients(ClientResult::connected_ns, |client| {
+            client.in_transactions_ns as f64 / 1e9
+        })
+    }
+
+    /// Shares of Σ (the client's own last end − start_k); `None` where that is nothing.
+    pub fn time_of_a_client(&self) -> Option<TimeShares> {
+        let sum = |nanos: fn(&ClientResult) -> u64| {
+            self.clients
+                .iter()
+                .map(|client| nanos(client) as f64)
+                .sum::<f64>()
+        };
+        let whole = sum(|client| client.last_end.nanos_since(client.starts));
+        if whole == 0.0 {
+            return None;
+        }
+        let connecting = sum(|client| client.connecting_ns) / whole;
+        let in_transactions = sum(|client| client.in_transactions_ns) / whole;
+        Some(TimeShares {
+            connecting,
+            in_transactions,
+            in_pgmark: (1.0 - connecting - in_transactions).max(0.0),
+        })
+    }
+
+    /// W0 − first connect started; `None` where nothing connected before the start.
+    pub fn initial_connection_time(&self) -> Option<Duration> {
+        Some(self.window?.released_at - self.first_connect_at?)
+    }
+
+    /// Time of all clients inside `\sleep`.
+    pub fn think_time(&self) -> Duration {
+        Duration::from_nanos(self.clients.iter().map(|client| client.think_ns).sum())
+    }
+
+    /// Noise of throughput and mean latency within the window.
+    pub fn noise(&self) -> Option<Noise> {
+        Noise::of(&self.series, self.window?.nanos())
+    }
+
+    /// Largest share of the window that a thread did not spend waiting; `None` if no thread said.
+    pub fn busiest_thread(&self) -> Option<f64> {
+        self.workers
+            .iter()
+            .filter(|worker| worker.observed_ns > 0)
+            .map(|worker| worker.busy_ns as f64 / worker.observed_ns as f64)
+            .max_by(f64::total_cmp)
+    }
+
+    /// Mean time from the stamp of a wake-up until a thread acted on it, ns; `None` if there were
+    /// no wake-ups.
+    pub fn client_delay_mean_ns(&self) -> Option<f64> {
+        let wakeups: u64 = self.workers.iter().map(|worker| worker.delays).sum();
+        (wakeups > 0).then(|| self.client_delay_sum_ns() as f64 / wakeups as f64)
+    }
+
+    /// Σ client delay over all threads, ns.
+    pub fn client_delay_sum_ns(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.delay_sum_ns).sum()
+    }
+
+    /// Σ over clients of `amount` per second of `time_ns`; a client without time adds nothing.
+    fn sum_over_clients(
+        &self,
+        time_ns: fn(&ClientResult) -> u64,
+        amount: impl Fn(&ClientResult) -> f64,
+    ) -> f64 {
+        self.clients
+            .iter()
+            .filter(|client| time_ns(client) > 0)
+            .map(|client| amount(client) * 1e9 / time_ns(client) as f64)
+            .sum()
+    }
+}
+
+impl RunResult {
+    /// The identities that must hold whatever happened: violations, each with its figures. One is
+    /// an error of pgmark, never of the server or the user.
+    pub fn check_books(&self) -> Vec<String> {
+        let (measured, total) = (&self.measured, &self.measured.total);
+        let over_clients =
+            |count: fn(&ClientResult) -> u64| measured.clients.iter().map(count).sum::<u64>();
+        let points = measured.series.total();
+        let mut books = Books::default();
+        books.same(
+            "processed by clients",
+            over_clients(ClientResult::processed),
+            total.processed,
+        );
+        books.same(
+            "failed by clients",
+            over_clients(|c| c.failed),
+            total.failed.total(),
+        );
+        books.same(
+            "skipped by clients",
+            over_clients(|c| c.skipped),
+            total.skipped,
+        );
+        books.same(
+            "aborted by clients",
+            over_clients(|c| c.aborted),
+            total.aborted.total(),
+        );
+        books.same("processed by time", points.processed, total.processed);
+        books.same("failed by time", points.failed, total.failed.total());
+        books.same("skipped by time", points.skipped, total.skipped);
+        books.same("aborted by time", points.aborted, total.aborted.total());
+        books.same(
+            "latencies of processed",
+            total.latency.count(),
+            total.processed,
+        );
+        if let Some(log) = &measured.log {
+            let rows = log.rows_written + log.rows_lost;
+            books.same(
+                "rows of the log",
+                rows,
+                total.recorded() + measured.before_window,
+            );
+        }
+        self.check_transactions_of_clients(&mut books);
+        books.violations
+    }
+
+    /// With a number of transactions, every client that was let do its work has done exactly that.
+    fn check_transactions_of_clients(&self, books: &mut Books) {
+        let StopRule::Transactions(each) = self.facts.stop else {
+            return;
+        };
+        if self.facts.interrupted.is_some() || self.measured.window.is_none() {
+            return;
+        }
+        for (number, client) in self.measured.clients.iter().enumerate() {
+            if !client.ended_early {
+                books.same(
+                    &format!("transactions of client {number}"),
+                    client.recorded(),
+                    each,
+                );
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Books {
+    violations: Vec<String>,
+}
+
+impl Books {
+    fn same(&mut self, what: &str, found: u64, expected: u64) {
+        if found != expected {
+            self.violations
+                .push(format!("{what}: {found}, where {expected} were recorded"));
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A distribution of durations: exact count, sum, spread and extremes, and percentiles from an
+//! auto-resizing HDR histogram. Nothing is clamped and nothing is sampled.
+
+/// Significant decimal digits that the histogram keeps: a value differs from the middle of its
+/// bucket by less than 0.05 %.
+const DIGITS: u8 = 3;
+
+/// A distribution of durations in nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    buckets: hdrhistogram::Histogram<u64>,
+    count: u64,
+    sum: u128,
+    /// Σx², exact: 10¹² durations of three hours each still fit. With exact sums a merge of parts
+    /// equals the record of all, and no digits cancel in the spread.
+    sum_of_squares: u128,
+    min: u64,
+    max: u64,
+}
+
+impl Histogram {
+    /// An empty distribution.
+    pub fn new() -> Self {
+        Histogram {
+            buckets: hdrhistogram::Histogram::new(DIGITS)
+                .expect("3 digits are within the histogram's range of 0 to 5"),
+            count: 0,
+            sum: 0,
+            sum_of_squares: 0,
+            min: u64::MAX,
+            max: 0,
+        }
+    }
+
+    /// Adds one duration of `nanos` ns.
+    pub fn record(&mut self, nanos: u64) {
+        self.buckets
+            .record(nanos)
+            .expect("an auto-resizing histogram takes every value");
+        self.count += 1;
+        self.sum += u128::from(nanos);
+        self.sum_of_squares = self
+            .sum_of_squares
+            .saturating_add(u128::from(nanos) * u128::from(nanos));
+        self.min = self.min.min(nanos);
+        self.max = self.max.max(nanos);
+    }
+
+    /// Adds all durations of `other`.
+    pub fn merge(&mut self, other: &Histogram) {
+        self.buckets
+            .add(&other.buckets)
+            .expect("an auto-resizing histogram takes every value of another");
+        self.count += other.count;
+        self.sum += other.sum;
+        self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// Number of durations.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Sum of the durations, ns.
+    pub fn sum_ns(&self) -> u128 {
+        self.sum
+    }
+
+    /// The shortest, ns; 0 if there is none.
+    pub fn min_ns(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.min }
+    }
+
+    /// The longest, ns; 0 if there is none.
+    pub fn max_ns(&self) -> u64 {
+        self.max
+    }
+
+    /// Arithmetic mean, ns; 0 if there is none.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        self.sum as f64 / self.count as f64
+    }
+
+    /// Population standard deviation, ns; 0 if there is none.
+    ///
+    /// With m = ⌊mean⌋: variance = Σ(x−m)²/n − (mean−m)², where Σ(x−m)² = Σx² − 2mΣx + nm² is
+    /// exact in integers, so only small numbers are ever subtracted in floating point.
+    pub fn stddev_ns(&self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        let n = u128::from(self.count);
+        let floor = self.sum / n;
+        let around_floor = (self.sum_of_squares + n * floor * floor)
+            .saturating_sub(2 * floor * self.sum) as f64
+            / n as f64;
+        let fraction = (self.sum % n) as f64 / n as f64;
+        (around_floor - fraction * fraction).max(0.0).sqrt()
+    }
+
+    /// The value of nearest rank for `percent` (above 0 to 100), ns, to 0.05 %; 0 if there is none.
+    pub fn percentile_ns(&self, percent: f64) -> u64 {
+        if self.count == 0 {
+            return 0;
+        }
+        let rank = self.rank(percent);
+        let mut seen = 0;
+        for step in self.buckets.iter_recorded() {
+            seen += step.count_at_value();
+            if seen >= rank {
+                let middle = self.buckets.median_equivalent(step.value_iterated_to());
+                return middle.clamp(self.min, self.max);
+            }
+        }
+        self.max
+    }
+
+    /// How many durations rank above the percentile of nearest rank for `percent`.
+    pub fn samples_beyond(&self, percent: f64) -> u64 {
+        self.count - self.rank(percent)
+    }
+
+    /// Nearest rank: ⌈percent/100 × n⌉, at least 1. The hair that is taken off keeps a product
+    /// like 0.999 × 1000 from being rounded up past the whole number that it is.
+    fn rank(&self, percent: f64) -> u64 {
+        let exact = percent * self.count as f64 / 100.0;
+        ((exact * (1.0 - 1e-12)).ceil() as u64).clamp(1.min(self.count), self.count)
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram::new()
+    }
+}
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        (self.count, self.sum, self.sum_of_squares)
+            == (other.count, other.sum, other.sum_of_squares)
+            && (self.min, self.max) == (other.min, other.max)
+            && self.buckets == other.buckets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|&value| histogram.record(value));
+        histogram
+    }
+
+    #[test]
+    fn an_empty_distribution_is_all_zeros() {
+        let empty = Histogram::new();
+        assert_eq!(
+            (
+                empty.count(),
+                empty.min_ns(),
+                empty.max_ns(),
+                empty.percentile_ns(99.0)
+            ),
+            (0, 0, 0, 0)
+        );
+        assert_eq!((empty.mean_ns(), empty.stddev_ns()), (0.0, 0.0));
+        assert_eq!(empty.samples_beyond(50.0), 0);
+    }
+
+    #[test]
+    fn mean_and_population_spread_are_exact_where_sums_of_floats_cancel() {
+        let far = 3_600_000_000_000;
+        let histogram = of(&[far + 1, far + 2, far + 3, far + 4]);
+        assert_eq!(histogram.mean_ns(), far as f64 + 2.5);
+        assert!((histogram.stddev_ns() - 1.25_f64.sqrt()).abs() < 1e-9);
+        assert_eq!((histogram.min_ns(), histogram.max_ns()), (far + 1, far + 4));
+    }
+
+    #[test]
+    fn percentiles_are_of_nearest_rank() {
+        let histogram = of(&(1..=1000).collect::<Vec<_>>());
+        for (percent, expected) in [
+            (50.0, 500),
+            (90.0, 900),
+            (99.0, 990),
+            (99.9, 999),
+            (100.0, 1000),
+        ] {
+            assert_eq!(histogram.percentile_ns(percent), expected, "p{percent}");
+        }
+        assert_eq!(histogram.samples_beyond(99.0), 10);
+        assert_eq!(histogram.samples_beyond(99.9), 1);
+        assert_eq!(of(&[7]).percentile_ns(1.0), 7);
+    }
+
+    proptest! {
+        #[test]
+        fn a_merge_of_parts_equals_the_record_of_all(
+            values in prop::collection::vec(0_u64..10_u64.pow(13), 1..200),
+            cut in 0_usize..200,
+        ) {
+            let (left, right) = values.split_at(cut.min(values.len()));
+            let mut merged = of(left);
+            merged.merge(&of(right));
+            prop_assert_eq!(merged, of(&values));
+        }
+
+        #[test]
+        fn percentiles_agree_with_sorted_whole_microseconds_to_a_thousandth_and_one(
+            values in prop::collection::vec(0_u64..10_u64.pow(12), 1..300),
+            percent in 0.1_f64..100.0,
+        ) {
+            let histogram = of(&values);
+            let mut micros: Vec<u64> = values.iter().map(|ns| (ns + 500) / 1000).collect();
+            micros.sort_unstable();
+            let rank = (percent * micros.len() as f64 / 100.0).ceil() as usize;
+            let logged = micros[rank.max(1) - 1] as f64;
+            let ours = histogram.percentile_ns(percent) as f64 / 1000.0;
+            prop_assert!((ours - logged).abs() <= logged * 0.001 + 1.0, "{ours} against {logged}");
+        }
+    }
+}

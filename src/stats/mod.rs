@@ -1,0 +1,285 @@
+//! What is known about a set of transactions: counts and distributions. Figures are accumulated by
+//! [`Stats::record`] and [`Stats::merge`] and by nothing else. Knows neither threads nor output.
+
+mod histogram;
+mod noise;
+mod series;
+
+pub use histogram::Histogram;
+pub use noise::Noise;
+pub use series::{Point, Series};
+
+use crate::event::{Abort, Failure, Outcome, TransactionRecord};
+
+/// Counts and distributions of a set of transactions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// Transactions whose script ran to its end.
+    pub processed: u64,
+    /// Transactions that never began, because their slot was older than the latency limit.
+    pub skipped: u64,
+    /// Transactions given up after an error that leaves their client alive.
+    pub failed: Failures,
+    /// Transactions that ended with their client, their connection or the run.
+    pub aborted: Aborts,
+    /// Processed transactions whose latency exceeds the limit.
+    pub late: u64,
+    /// Processed and failed transactions that were tried more than once.
+    pub retried: u64,
+    /// Their retries in all.
+    pub retries: u64,
+    /// Latency of the processed.
+    pub latency: Histogram,
+    /// Service time of the processed.
+    pub service: Histogram,
+    /// Schedule lag of the processed.
+    pub lag: Histogram,
+    /// Latency of the failed.
+    pub failed_latency: Histogram,
+}
+
+impl Stats {
+    /// Adds one transaction. Processed ones slower than `latency_limit_ns` are late.
+    pub fn record(&mut self, record: &TransactionRecord, latency_limit_ns: Option<u64>) {
+        match record.outcome {
+            Outcome::Processed => {
+                let latency_ns = record.latency_ns();
+                self.processed += 1;
+                self.late += u64::from(latency_limit_ns.is_some_and(|limit| latency_ns > limit));
+                self.latency.record(latency_ns);
+                self.service.record(record.service_ns());
+                self.lag.record(record.lag_ns());
+                self.record_retries(record);
+            }
+            Outcome::Failed => {
+                self.failed.add(Failure::of(record.sqlstate));
+                self.failed_latency.record(record.latency_ns());
+                self.record_retries(record);
+            }
+            Outcome::Skipped => self.skipped += 1,
+            Outcome::Aborted(why) => self.aborted.add(why),
+        }
+    }
+
+    /// Adds everything that `other` holds.
+    pub fn merge(&mut self, other: &Stats) {
+        self.processed += other.processed;
+        self.skipped += other.skipped;
+        self.failed.merge(&other.failed);
+        self.aborted.merge(&other.aborted);
+        self.late += other.late;
+        self.retried += other.retried;
+        self.retries += other.retries;
+        self.latency.merge(&other.latency);
+        self.service.merge(&other.service);
+        self.lag.merge(&other.lag);
+        self.failed_latency.merge(&other.failed_latency);
+    }
+
+    /// Processed + failed + skipped.
+    pub fn attempted(&self) -> u64 {
+        self.processed + self.failed.total() + self.skipped
+    }
+
+    /// All transactions that there are records of: attempted + aborted. In a closed loop this is
+    /// what was due.
+    pub fn recorded(&self) -> u64 {
+        self.attempted() + self.aborted.total()
+    }
+
+    fn record_retries(&mut self, record: &TransactionRecord) {
+        let retries = u64::from(record.retries());
+        self.retried += u64::from(retries > 0);
+        self.retries += retries;
+    }
+}
+
+/// Failed transactions by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// Serialization failures.
+    pub serialization: u64,
+    /// Deadlocks.
+    pub deadlock: u64,
+    /// Any other error of the server.
+    pub other: u64,
+}
+
+impl Failures {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.serialization + self.deadlock + self.other
+    }
+
+    fn add(&mut self, kind: Failure) {
+        match kind {
+            Failure::Serialization => self.serialization += 1,
+            Failure::Deadlock => self.deadlock += 1,
+            Failure::Other => self.other += 1,
+        }
+    }
+
+    fn merge(&mut self, other: &Failures) {
+        self.serialization += other.serialization;
+        self.deadlock += other.deadlock;
+        self.other += other.other;
+    }
+}
+
+/// Aborted transactions by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aborts {
+    /// An error of the server that ends the client.
+    pub server: u64,
+    /// An error found by pgmark itself.
+    pub client: u64,
+    /// The connection was lost, before or after COMMIT was sent.
+    pub connection_lost: u64,
+    /// Those of them whose COMMIT had been sent: their outcome is unknown.
+    pub outcome_unknown: u64,
+    /// Cancelled by us.
+    pub interrupted: u64,
+}
+
+impl Aborts {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.server + self.client + self.connection_lost + self.interrupted
+    }
+
+    fn add(&mut self, why: Abort) {
+        match why {
+            Abort::Server => self.server += 1,
+            Abort::Client => self.client += 1,
+            Abort::ConnectionLost => self.connection_lost += 1,
+            Abort::ConnectionLostInCommit => {
+                self.connection_lost += 1;
+                self.outcome_unknown += 1;
+            }
+            Abort::Interrupted => self.interrupted += 1,
+        }
+    }
+
+    fn merge(&mut self, other: &Aborts) {
+        self.server += other.server;
+        self.client += other.client;
+        self.connection_lost += other.connection_lost;
+        self.outcome_unknown += other.outcome_unknown;
+        self.interrupted += other.interrupted;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Phase, SqlState};
+    use crate::time::Timestamp;
+
+    /// A transaction of `latency_us` that begins at 1 s.
+    fn record(outcome: Outcome, latency_us: u64) -> TransactionRecord {
+        let started_at = Timestamp::from_nanos(1_000_000_000);
+        TransactionRecord {
+            client: 0,
+            script: 0,
+            outcome,
+            sqlstate: SqlState::NONE,
+            phase: Phase::Run,
+            tries: 1,
+            number: 1,
+            scheduled_at: started_at,
+            started_at,
+            finished_at: Timestamp::from_nanos(started_at.nanos() + latency_us * 1000),
+            connecting_ns: 0,
+            untimed_ns: 0,
+        }
+    }
+
+    fn of_every_kind() -> Vec<TransactionRecord> {
+        let failed = |sqlstate: &[u8; 5], tries| TransactionRecord {
+            sqlstate: SqlState(*sqlstate),
+            tries,
+            ..record(Outcome::Failed, 700)
+        };
+        let mut records = vec![
+            record(Outcome::Processed, 900),
+            TransactionRecord {
+                tries: 3,
+                ..record(Outcome::Processed, 5_100)
+            },
+            failed(b"40001", 4),
+            failed(b"40P01", 1),
+            failed(b"22012", 1),
+            record(Outcome::Skipped, 60_000),
+        ];
+        records.extend(
+            [
+                Abort::Server,
+                Abort::Client,
+                Abort::ConnectionLost,
+                Abort::ConnectionLostInCommit,
+                Abort::Interrupted,
+            ]
+            .map(|why| record(Outcome::Aborted(why), 100)),
+        );
+        records
+    }
+
+    fn stats_of(records: &[TransactionRecord]) -> Stats {
+        let mut stats = Stats::default();
+        records
+            .iter()
+            .for_each(|record| stats.record(record, Some(5_000_000)));
+        stats
+    }
+
+    #[test]
+    fn every_outcome_is_counted_once_under_its_kind() {
+        let stats = stats_of(&of_every_kind());
+        assert_eq!((stats.processed, stats.skipped, stats.late), (2, 1, 1));
+        assert_eq!(
+            stats.failed,
+            Failures {
+                serialization: 1,
+                deadlock: 1,
+                other: 1
+            }
+        );
+        assert_eq!(
+            stats.aborted,
+            Aborts {
+                server: 1,
+                client: 1,
+                connection_lost: 2,
+                outcome_unknown: 1,
+                interrupted: 1
+            }
+        );
+        assert_eq!((stats.retried, stats.retries), (2, 5));
+        assert_eq!((stats.attempted(), stats.recorded()), (6, 11));
+    }
+
+    #[test]
+    fn only_processed_transactions_are_in_the_latency_distribution() {
+        let stats = stats_of(&of_every_kind());
+        assert_eq!(stats.latency.count(), 2);
+        assert_eq!(stats.latency.sum_ns(), 6_000_000);
+        assert_eq!(stats.failed_latency.count(), 3);
+    }
+
+    #[test]
+    fn the_limit_itself_is_not_late() {
+        let stats = stats_of(&[record(Outcome::Processed, 5_000)]);
+        assert_eq!(stats.late, 0);
+    }
+
+    #[test]
+    fn a_merge_of_parts_equals_the_record_of_all() {
+        let records = of_every_kind();
+        for cut in 0..=records.len() {
+            let (left, right) = records.split_at(cut);
+            let mut merged = stats_of(left);
+            merged.merge(&stats_of(right));
+            assert_eq!(merged, stats_of(&records), "cut at {cut}");
+        }
+    }
+}
