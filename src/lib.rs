@@ -1,6 +1,9 @@
 //! pgmark: a PostgreSQL benchmarking client, a drop-in for pgbench whose figures are right.
 
+pub mod cluster;
 pub mod conninfo;
+pub mod console;
+pub mod control;
 pub mod error;
 pub mod event;
 pub mod plan;
