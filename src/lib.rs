@@ -8,4 +8,5 @@ pub mod error;
 pub mod event;
 pub mod plan;
 pub mod script;
+pub mod server;
 pub mod time;
