@@ -6,6 +6,7 @@ pub mod console;
 pub mod control;
 pub mod error;
 pub mod event;
+pub mod init;
 pub mod plan;
 pub mod script;
 pub mod server;
