@@ -1,12 +1,17 @@
 //! pgmark: a PostgreSQL benchmarking client, a drop-in for pgbench whose figures are right.
 
 pub mod collector;
+pub mod cluster;
 pub mod conninfo;
+pub mod console;
+pub mod control;
 pub mod error;
 pub mod event;
+pub mod init;
 pub mod plan;
 pub mod protocol;
 pub mod result;
 pub mod script;
 pub mod stats;
+pub mod server;
 pub mod time;

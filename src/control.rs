@@ -1,0 +1,224 @@
+//! The control connection: a blocking client of our own for initialisation, detection and
+//! vacuum, opened from a resolved [`Target`]. It is never part of the load.
+//!
+//! Reads no environment and no files: whatever matters is in the target.
+
+use postgres::config::SslMode;
+use postgres::error::DbError;
+use postgres::{Client, Config, NoTls};
+
+use crate::conninfo::{Host, HostName, Target};
+use crate::console::Console;
+use crate::error::{Error, Report};
+
+/// Opens a connection to the first host of `target` that gives one. Notices of the server go to
+/// `console` for as long as the connection lives.
+///
+/// # Errors
+/// [`Error::Connect`] with the outcome of every attempt, one a line.
+pub fn connect(target: &Target, console: &Console) -> Result<Client, Error> {
+    let mut failures = Vec::new();
+    for host in &target.hosts {
+        match config(target, host, console).connect(NoTls) {
+            Ok(client) => return Ok(client),
+            Err(error) => failures.push((host, error)),
+        }
+    }
+    Err(Error::Connect(connect_report(target, &failures)))
+}
+
+/// What the server or the driver says about `error`, in one or more lines: the way in which
+/// psql shows it.
+pub fn server_message(error: &postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db_error) => db_message(db_error),
+        None => driver_message(error),
+    }
+}
+
+fn config(target: &Target, host: &Host, console: &Console) -> Config {
+    let mut config = Config::new();
+    config
+        .user(&target.user)
+        .dbname(&target.database)
+        .application_name(&target.application_name)
+        .port(host.port)
+        .ssl_mode(SslMode::Disable);
+    match &host.name {
+        HostName::SocketDirectory(directory) => config.host_path(directory),
+        HostName::Network(name) => config.host(name),
+    };
+    if let Some(password) = &target.password {
+        config.password(password);
+    }
+    if let Some(options) = &target.options {
+        config.options(options);
+    }
+    if let Some(timeout) = target.connect_timeout {
+        config.connect_timeout(timeout);
+    }
+    let console = console.clone();
+    config.notice_callback(move |notice| console.line(&db_message(&notice)));
+    config
+}
+
+fn connect_report(target: &Target, failures: &[(&Host, postgres::Error)]) -> Report {
+    let attempts: Vec<String> = failures
+        .iter()
+        .map(|(host, error)| {
+            let place = place(host);
+            format!(
+                "connection to server {place} failed: {}",
+                server_message(error)
+            )
+        })
+        .collect();
+    let report = Report::new(attempts.join("\n")).detail(format!(
+        "The database was \"{}\", the user \"{}\".",
+        target.database, target.user
+    ));
+    match failures
+        .last()
+        .and_then(|(host, error)| remedy(host, error))
+    {
+        Some(hint) => report.hint(hint),
+        None => report,
+    }
+}
+
+/// The address as libpq words it: `on socket "…"` or `at "…", port …`.
+fn place(host: &Host) -> String {
+    match &host.name {
+        HostName::SocketDirectory(directory) => {
+            let socket = directory.join(format!(".s.PGSQL.{}", host.port));
+            format!("on socket \"{}\"", socket.display())
+        }
+        HostName::Network(name) => format!("at \"{name}\", port {}", host.port),
+    }
+}
+
+fn remedy(host: &Host, error: &postgres::Error) -> Option<String> {
+    if error.as_db_error().is_some() {
+        return None;
+    }
+    if error.to_string().contains("password missing") {
+        return Some("The server asks for a password: set PGPASSWORD or use ~/.pgpass.".into());
+    }
+    Some(match &host.name {
+        HostName::SocketDirectory(_) => {
+            "Is the server running locally and accepting connections on that socket?".into()
+        }
+        HostName::Network(_) => {
+            "Is the server running on that host and accepting TCP/IP connections?".into()
+        }
+    })
+}
+
+fn db_message(error: &DbError) -> String {
+    let mut text = format!("{}:  {}", error.severity(), error.message());
+    for (label, part) in [("DETAIL", error.detail()), ("HINT", error.hint())] {
+        if let Some(part) = part {
+            text.push_str(&format!("\n{label}:  {part}"));
+        }
+    }
+    text
+}
+
+/// The driver's own words with their causes: "error connecting to server: Connection refused".
+fn driver_message(error: &postgres::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(&format!(": {inner_text}"));
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::tests::temporary_cluster;
+    use crate::console::tests::recorded;
+
+    fn socket(directory: &str) -> Host {
+        Host {
+            name: HostName::SocketDirectory(directory.into()),
+            port: 5433,
+        }
+    }
+
+    #[test]
+    fn addresses_are_worded_like_libpqs() {
+        let network = Host {
+            name: HostName::Network("db.example".to_owned()),
+            port: 6000,
+        };
+        assert_eq!(place(&network), "at \"db.example\", port 6000");
+        assert_eq!(place(&socket("/run")), "on socket \"/run/.s.PGSQL.5433\"");
+    }
+
+    #[test]
+    fn hosts_are_tried_in_order_and_every_failure_is_told() {
+        let cluster = temporary_cluster();
+        let (console, recording) = recorded();
+        let mut target = cluster.target();
+        target.hosts.insert(0, socket("/nowhere"));
+        target.options = Some("-c work_mem=3MB".to_owned());
+        let mut client = connect(&target, &console).unwrap();
+        client
+            .batch_execute("do $$ begin raise warning 'careful' using hint = 'slow'; end $$")
+            .unwrap();
+        assert_eq!(recording.text(), "WARNING:  careful\nHINT:  slow\n");
+        let work_mem: String = client.query_one("show work_mem", &[]).unwrap().get(0);
+        assert_eq!(work_mem, "3MB");
+
+        target.database = "absent".to_owned();
+        let error = connect(&target, &console).err().unwrap();
+        let report = error.report().unwrap();
+        let lines: Vec<&str> = report.message.lines().collect();
+        assert!(
+            lines[0]
+                .starts_with("connection to server on socket \"/nowhere/.s.PGSQL.5433\" failed: ")
+                && lines[0].contains("No such file or directory"),
+            "{error}"
+        );
+        assert!(
+            lines[1].ends_with("failed: FATAL:  database \"absent\" does not exist"),
+            "{error}"
+        );
+        let detail = report.detail.as_deref().unwrap();
+        assert!(
+            detail.starts_with("The database was \"absent\""),
+            "{detail}"
+        );
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_gets_a_hint() {
+        let (console, _) = recorded();
+        let mut target = Target {
+            hosts: vec![socket("/nowhere")],
+            database: "d".to_owned(),
+            user: "u".to_owned(),
+            password: None,
+            options: None,
+            application_name: "a".to_owned(),
+            connect_timeout: None,
+        };
+        let hint = |target: &Target| {
+            let error = connect(target, &console).err().unwrap();
+            error.report().unwrap().hint.clone().unwrap()
+        };
+        assert!(hint(&target).contains("on that socket"));
+        // Port 1 of this machine: nothing listens there.
+        target.hosts = vec![Host {
+            name: HostName::Network("127.0.0.1".to_owned()),
+            port: 1,
+        }];
+        assert!(hint(&target).contains("TCP/IP"));
+    }
+}

@@ -1,0 +1,615 @@
+//! What the control connection learns of the server under test before and after a run: version,
+//! settings that decide the figures, scale of the tables, what it was doing meanwhile.
+//!
+//! Only what a run cannot do without is an error; whatever a server does not know or does not
+//! tell is `None`. Takes no part in the load.
+
+use std::time::Duration;
+
+use postgres::error::SqlState;
+use postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
+
+use crate::console::{Console, PROGRAM};
+use crate::control::server_message;
+use crate::error::{Error, Report};
+use crate::plan::Vacuum;
+
+/// What the server is and how it is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// Its own text, as in `18.6 (Debian 18.6-1)`.
+    pub version: String,
+    /// As in `180006`; 0 if it does not tell.
+    pub version_num: u32,
+    /// Settings that decide how much work a transaction is.
+    pub settings: Settings,
+    /// Whether it runs on this machine: reached through a socket, or by an address that both ends
+    /// share.
+    pub same_host: Option<bool>,
+    /// Connections it accepts in all.
+    pub max_connections: Option<u32>,
+    /// Those of them that ordinary users do not get.
+    pub reserved_connections: Option<u32>,
+}
+
+/// Settings as the control connection sees them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `fsync`
+    pub fsync: Option<String>,
+    /// `synchronous_commit`
+    pub synchronous_commit: Option<String>,
+    /// `full_page_writes`
+    pub full_page_writes: Option<String>,
+    /// `debug_assertions`: compiled with checks that make it slow.
+    pub debug_assertions: Option<String>,
+    /// `checkpoint_timeout`
+    pub checkpoint_timeout: Option<Duration>,
+}
+
+/// How `pgbench_accounts` is partitioned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partitions {
+    /// By what.
+    pub method: PartitionMethod,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// By what a table is partitioned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionMethod {
+    /// Ranges of account numbers.
+    Range,
+    /// A hash of them.
+    Hash,
+}
+
+impl PartitionMethod {
+    /// The word used in the summary.
+    pub fn name(self) -> &'static str {
+        match self {
+            PartitionMethod::Range => "range",
+            PartitionMethod::Hash => "hash",
+        }
+    }
+}
+
+/// Counters of the server at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Checkpoints begun, by time and by request.
+    pub checkpoints: Option<u64>,
+    /// Bytes of WAL inserted.
+    pub wal_bytes: Option<u64>,
+    /// Transactions committed in this database.
+    pub commits: Option<u64>,
+    /// Blocks of this database read from outside shared buffers.
+    pub blocks_read: Option<u64>,
+    /// Blocks of this database found in shared buffers.
+    pub blocks_hit: Option<u64>,
+}
+
+/// What the counters did between two moments; `None` where one was unknown, or was reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ActivityDelta(pub Activity);
+
+/// Asks for version and settings, in one statement.
+///
+/// # Errors
+/// [`Error::Server`] where even that is refused.
+pub fn facts(client: &mut Client) -> Result<ServerFacts, Error> {
+    let failed = |error: &postgres::Error| {
+        let message = server_message(error);
+        Error::Server(Report::new(format!(
+            "could not ask the server for its version and settings: {message}"
+        )))
+    };
+    let rows = rows(client, FACTS).map_err(|e| failed(&e))?;
+    let text = |column: &str| -> Option<String> {
+        let value = rows.first()?.try_get(column).ok()??;
+        Some(value.to_owned())
+    };
+    let number = |column: &str| -> Option<u32> { text(column)?.parse().ok() };
+    Ok(ServerFacts {
+        version: text("version").unwrap_or_else(|| "unknown".to_owned()),
+        version_num: number("version_num").unwrap_or(0),
+        settings: Settings {
+            fsync: text("fsync"),
+            synchronous_commit: text("synchronous_commit"),
+            full_page_writes: text("full_page_writes"),
+            debug_assertions: text("debug_assertions"),
+            checkpoint_timeout: number("checkpoint_timeout_s")
+                .map(|seconds| Duration::from_secs(seconds.into())),
+        },
+        same_host: text("same_host").map(|value| value == "t"),
+        max_connections: number("max_connections"),
+        reserved_connections: number("reserved_connections"),
+    })
+}
+
+/// The scale of the tables: the rows of `pgbench_branches`. `database` is named in the hint.
+///
+/// # Errors
+/// [`Error::Server`] where they cannot be counted, with a hint where the table is missing.
+pub fn scale(client: &mut Client, database: &str) -> Result<u64, Error> {
+    let failed = |message: &str, missing: bool| {
+        let report = Report::new(format!("could not count number of branches: {message}"));
+        Error::Server(match missing {
+            true => report.hint(initialization_hint(database)),
+            false => report,
+        })
+    };
+    let rows = rows(client, "select count(*) from pgbench_branches").map_err(|error| {
+        failed(
+            &server_message(&error),
+            error.code() == Some(&SqlState::UNDEFINED_TABLE),
+        )
+    })?;
+    let count = rows.first().and_then(|row| number(row, 0));
+    count.ok_or_else(|| failed("the server gave no number", false))
+}
+
+/// How the accounts table that the clients will find is partitioned, if it is.
+///
+/// # Errors
+/// [`Error::Server`] where there is no such table, or its method is unknown here.
+pub fn partitions(client: &mut Client, database: &str) -> Result<Option<Partitions>, Error> {
+    // A server that does not know the catalogue has no partitions.
+    let Ok(rows) = rows(client, PARTITIONS) else {
+        return Ok(None);
+    };
+    let Some(row) = rows.first() else {
+        return Err(Error::Server(
+            Report::new("no pgbench_accounts table found in \"search_path\"")
+                .hint(initialization_hint(database)),
+        ));
+    };
+    let method = match row.get(0) {
+        None => return Ok(None),
+        Some("r") => PartitionMethod::Range,
+        Some("h") => PartitionMethod::Hash,
+        Some(other) => {
+            return Err(Error::Server(Report::new(format!(
+                "pgbench_accounts is partitioned by an unknown method: \"{other}\""
+            ))));
+        }
+    };
+    let count = number(row, 1).and_then(|count| u32::try_from(count).ok());
+    Ok(count.map(|count| Partitions { method, count }))
+}
+
+/// Vacuums before a run and empties history, saying so. A table that is missing is told of and
+/// is no error, since the script may not use it.
+pub fn vacuum(client: &mut Client, vacuum: Vacuum, console: &Console) {
+    let mut all = |announcement: &str, statements: &[&str]| {
+        console.begin_line(announcement);
+        for statement in statements {
+            if let Err(error) = client.batch_execute(statement) {
+                console.error(&server_message(&error));
+                console.detail("(ignoring this error and continuing anyway)");
+            }
+        }
+        console.end_line("end.");
+    };
+    let small_tables = [
+        "vacuum pgbench_branches",
+        "vacuum pgbench_tellers",
+        "truncate pgbench_history",
+    ];
+    match vacuum {
+        Vacuum::None => {}
+        Vacuum::Default => all("starting vacuum...", &small_tables),
+        Vacuum::All => {
+            all("starting vacuum...", &small_tables);
+            all(
+                "starting vacuum pgbench_accounts...",
+                &["vacuum analyze pgbench_accounts"],
+            );
+        }
+    }
+}
+
+impl Activity {
+    /// The counters now, in one statement. A server that does not answer it is no error: then
+    /// nothing is known.
+    pub fn now(client: &mut Client, version_num: u32) -> Self {
+        let Ok(rows) = rows(client, &activity_statement(version_num)) else {
+            return Activity::default();
+        };
+        let column = |index| rows.first().and_then(|row| number(row, index));
+        Activity {
+            checkpoints: column(0),
+            wal_bytes: column(1),
+            commits: column(2),
+            blocks_read: column(3),
+            blocks_hit: column(4),
+        }
+    }
+
+    /// What happened from `earlier` to this moment.
+    pub fn since(&self, earlier: &Activity) -> ActivityDelta {
+        let difference = |after: Option<u64>, before: Option<u64>| after?.checked_sub(before?);
+        ActivityDelta(Activity {
+            checkpoints: difference(self.checkpoints, earlier.checkpoints),
+            wal_bytes: difference(self.wal_bytes, earlier.wal_bytes),
+            commits: difference(self.commits, earlier.commits),
+            blocks_read: difference(self.blocks_read, earlier.blocks_read),
+            blocks_hit: difference(self.blocks_hit, earlier.blocks_hit),
+        })
+    }
+}
+
+/// The value of the summary's line `server = `, as in
+/// `2 checkpoints, 5.9 kB WAL per transaction, fsync off, on this host`, for a run of
+/// `transactions`.
+pub fn summary(facts: &ServerFacts, delta: &ActivityDelta, transactions: u64) -> String {
+    let mut parts = vec![
+        match delta.0.checkpoints {
+            Some(1) => "1 checkpoint".to_owned(),
+            Some(count) => format!("{count} checkpoints"),
+            None => "checkpoints unknown".to_owned(),
+        },
+        match delta.wal_per_transaction(transactions) {
+            Some(bytes) => format!("{} WAL per transaction", byte_text(bytes)),
+            None => "WAL unknown".to_owned(),
+        },
+    ];
+    parts.extend(facts.settings.deviations());
+    match facts.same_host {
+        Some(true) => parts.push("on this host".to_owned()),
+        Some(false) => parts.push("on another host".to_owned()),
+        None => {}
+    }
+    parts.join(", ")
+}
+
+/// What is to be said of a run of length `measured` that wrote and met no checkpoint, though a
+/// longer one would: its throughput is not what the server can hold.
+pub fn checkpoint_notice(
+    facts: &ServerFacts,
+    delta: &ActivityDelta,
+    transactions: u64,
+    measured: Duration,
+) -> Option<String> {
+    let timeout = facts.settings.checkpoint_timeout?;
+    let writes = delta.wal_per_transaction(transactions)? >= WRITING_WAL_BYTES;
+    (writes && delta.0.checkpoints == Some(0) && measured < timeout).then(|| {
+        format!(
+            "no checkpoint fell into this run, which is shorter than checkpoint_timeout ({} s); \
+             a longer run will be slower while checkpoints are written",
+            timeout.as_secs()
+        )
+    })
+}
+
+/// WAL of a transaction that writes: one row changed is more, what a server writes beside
+/// reading transactions is less.
+const WRITING_WAL_BYTES: f64 = 64.0;
+
+impl ActivityDelta {
+    /// Bytes of WAL over `transactions`; `None` also where there were none.
+    fn wal_per_transaction(&self, transactions: u64) -> Option<f64> {
+        let bytes = self.0.wal_bytes?;
+        (transactions > 0).then(|| bytes as f64 / transactions as f64)
+    }
+}
+
+impl Settings {
+    /// Those that are not at their safe default, in words.
+    fn deviations(&self) -> Vec<String> {
+        [
+            ("fsync", &self.fsync, "on"),
+            ("synchronous_commit", &self.synchronous_commit, "on"),
+            ("full_page_writes", &self.full_page_writes, "on"),
+            ("assertions", &self.debug_assertions, "off"),
+        ]
+        .into_iter()
+        .filter_map(|(name, value, safe)| match value {
+            Some(value) if value != safe => Some(format!("{name} {value}")),
+            _ => None,
+        })
+        .collect()
+    }
+}
+
+/// PostgreSQL's own units: 1 kB is 1024 bytes.
+fn byte_text(bytes: f64) -> String {
+    if bytes < 1024.0 {
+        format!("{bytes:.0} B")
+    } else if bytes < 1024.0 * 1024.0 {
+        format!("{:.1} kB", bytes / 1024.0)
+    } else {
+        format!("{:.1} MB", bytes / (1024.0 * 1024.0))
+    }
+}
+
+fn initialization_hint(database: &str) -> String {
+    format!("Perhaps you need to do initialization (\"{PROGRAM} -i\") in database \"{database}\".")
+}
+
+/// The rows of the answer. The simple protocol also works through poolers that know no other.
+fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQueryRow>, postgres::Error> {
+    let messages = client.simple_query(statement)?;
+    Ok(messages
+        .into_iter()
+        .filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        })
+        .collect())
+}
+
+fn number(row: &SimpleQueryRow, index: usize) -> Option<u64> {
+    row.try_get(index).ok()??.parse().ok()
+}
+
+/// A setting that a version lacks is NULL. `pg_settings` gives times in their base unit.
+const FACTS: &str = "select \
+     current_setting('server_version') as version, \
+     current_setting('server_version_num') as version_num, \
+     current_setting('fsync', true) as fsync, \
+     current_setting('synchronous_commit', true) as synchronous_commit, \
+     current_setting('full_page_writes', true) as full_page_writes, \
+     current_setting('debug_assertions', true) as debug_assertions, \
+     (select setting from pg_catalog.pg_settings where name = 'checkpoint_timeout') \
+         as checkpoint_timeout_s, \
+     inet_client_addr() is null or inet_client_addr() = inet_server_addr() \
+         or inet_server_addr() <<= '127.0.0.0/8' as same_host, \
+     current_setting('max_connections', true) as max_connections, \
+     coalesce(current_setting('superuser_reserved_connections', true)::int, 0) \
+         + coalesce(current_setting('reserved_connections', true)::int, 0) \
+         as reserved_connections";
+
+/// One row if the table is found, with the method only if it is partitioned.
+const PARTITIONS: &str = "select max(p.partstrat::text), count(i.inhrelid) \
+     from pg_catalog.pg_class c \
+     left join pg_catalog.pg_partitioned_table p on p.partrelid = c.oid \
+     left join pg_catalog.pg_inherits i on i.inhparent = c.oid \
+     where c.oid = to_regclass('pgbench_accounts') group by c.oid";
+
+/// Checkpoints have a view of their own since 17. A standby has no insert position.
+fn activity_statement(version_num: u32) -> String {
+    let checkpoints = if version_num >= 170_000 {
+        "select num_timed + num_requested from pg_catalog.pg_stat_checkpointer"
+    } else {
+        "select checkpoints_timed + checkpoints_req from pg_catalog.pg_stat_bgwriter"
+    };
+    format!(
+        "select ({checkpoints}), \
+         case when not pg_is_in_recovery() then pg_current_wal_insert_lsn() - '0/0' end, \
+         xact_commit, blks_read, blks_hit \
+         from pg_catalog.pg_stat_database where datname = current_database()"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::tests::temporary_cluster;
+    use crate::console::tests::recorded;
+    use crate::control;
+
+    fn facts_of(settings: Settings, same_host: Option<bool>) -> ServerFacts {
+        ServerFacts {
+            version: "18.6".to_owned(),
+            version_num: 180_006,
+            settings,
+            same_host,
+            max_connections: Some(100),
+            reserved_connections: Some(3),
+        }
+    }
+
+    fn set(value: &str) -> Option<String> {
+        Some(value.to_owned())
+    }
+
+    fn delta(checkpoints: Option<u64>, wal_bytes: Option<u64>) -> ActivityDelta {
+        ActivityDelta(Activity {
+            checkpoints,
+            wal_bytes,
+            ..Activity::default()
+        })
+    }
+
+    #[test]
+    fn the_summary_names_what_happened_and_what_is_unsafe() {
+        let safe = Settings {
+            fsync: set("on"),
+            synchronous_commit: set("on"),
+            full_page_writes: set("on"),
+            debug_assertions: set("off"),
+            checkpoint_timeout: None,
+        };
+        let fast = Settings {
+            fsync: set("off"),
+            synchronous_commit: set("local"),
+            full_page_writes: set("off"),
+            debug_assertions: set("on"),
+            checkpoint_timeout: None,
+        };
+        let cases = [
+            (
+                facts_of(safe.clone(), Some(true)),
+                delta(Some(2), Some(604_160)),
+                "2 checkpoints, 5.9 kB WAL per transaction, on this host",
+            ),
+            (
+                facts_of(fast, Some(false)),
+                delta(Some(1), Some(1_200)),
+                "1 checkpoint, 12 B WAL per transaction, fsync off, synchronous_commit local, \
+                 full_page_writes off, assertions on, on another host",
+            ),
+            (
+                facts_of(Settings::default(), None),
+                delta(None, None),
+                "checkpoints unknown, WAL unknown",
+            ),
+            (
+                facts_of(safe, None),
+                delta(Some(0), Some(200 * 1024 * 1024)),
+                "0 checkpoints, 2.0 MB WAL per transaction",
+            ),
+        ];
+        for (facts, delta, expected) in cases {
+            assert_eq!(summary(&facts, &delta, 100), expected);
+        }
+        let none = facts_of(Settings::default(), None);
+        assert_eq!(
+            summary(&none, &delta(Some(0), Some(10)), 0),
+            "0 checkpoints, WAL unknown"
+        );
+    }
+
+    #[test]
+    fn a_short_writing_run_without_a_checkpoint_gets_a_notice() {
+        let settings = Settings {
+            checkpoint_timeout: Some(Duration::from_secs(300)),
+            ..Settings::default()
+        };
+        let facts = facts_of(settings, None);
+        let noticed = |delta: ActivityDelta, seconds| {
+            checkpoint_notice(&facts, &delta, 10, Duration::from_secs(seconds)).is_some()
+        };
+        assert!(noticed(delta(Some(0), Some(6_000)), 60));
+        assert!(!noticed(delta(Some(0), Some(6_000)), 300));
+        assert!(!noticed(delta(Some(1), Some(6_000)), 60));
+        assert!(!noticed(delta(Some(0), Some(60)), 60));
+        assert!(!noticed(delta(None, None), 60));
+    }
+
+    #[test]
+    fn a_counter_that_was_reset_is_unknown() {
+        let before = Activity {
+            checkpoints: Some(7),
+            wal_bytes: Some(100),
+            commits: Some(1_000),
+            ..Activity::default()
+        };
+        let after = Activity {
+            checkpoints: Some(9),
+            wal_bytes: None,
+            commits: Some(3),
+            blocks_hit: Some(5),
+            ..Activity::default()
+        };
+        assert_eq!(after.since(&before), delta(Some(2), None));
+    }
+
+    /// One server for everything that needs one, since starting it takes most of the time.
+    #[test]
+    fn on_a_server() {
+        let cluster = temporary_cluster();
+        let (console, _) = recorded();
+        let mut client = control::connect(&cluster.target(), &console).unwrap();
+        tables_that_are_missing_are_told_of(&mut client);
+        client
+            .batch_execute(
+                "create table pgbench_branches (bid int); \
+                 insert into pgbench_branches select generate_series(1, 3); \
+                 create table pgbench_tellers (tid int, tbalance int); \
+                 create table pgbench_accounts (aid int); \
+                 create table pgbench_history (tid int)",
+            )
+            .unwrap();
+        assert_eq!(scale(&mut client, "here").unwrap(), 3);
+        assert_eq!(partitions(&mut client, "here").unwrap(), None);
+        the_server_is_described(&mut client);
+        its_activity_is_counted(&mut client);
+        the_vacuum_empties_history(&mut client);
+        partitions_are_counted(&mut client);
+    }
+
+    fn tables_that_are_missing_are_told_of(client: &mut Client) {
+        let (console, recording) = recorded();
+        vacuum(client, Vacuum::Default, &console);
+        let text = recording.text();
+        assert!(
+            text.starts_with(
+                "starting vacuum...\n\
+                 pgmark: error: ERROR:  relation \"pgbench_branches\" does not exist\n\
+                 pgmark: detail: (ignoring this error and continuing anyway)\n"
+            ),
+            "{text}"
+        );
+        assert!(text.ends_with("\nend.\n"), "{text}");
+        let error = scale(client, "here").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("could not count number of branches: ERROR:")
+        );
+        assert_eq!(
+            error.report().unwrap().hint.as_deref(),
+            Some("Perhaps you need to do initialization (\"pgmark -i\") in database \"here\".")
+        );
+        assert!(partitions(client, "here").is_err());
+    }
+
+    fn the_server_is_described(client: &mut Client) {
+        let facts = facts(client).unwrap();
+        assert!(facts.version_num >= 130_000, "{facts:?}");
+        assert!(
+            facts
+                .version
+                .starts_with(&(facts.version_num / 10_000).to_string())
+        );
+        assert_eq!(facts.settings.fsync.as_deref(), Some("off"));
+        assert_eq!(
+            facts.settings.checkpoint_timeout,
+            Some(Duration::from_secs(300))
+        );
+        assert_eq!(facts.same_host, Some(true));
+        assert_eq!(facts.max_connections, Some(100));
+        assert_eq!(facts.reserved_connections, Some(3));
+    }
+
+    fn its_activity_is_counted(client: &mut Client) {
+        let version_num = facts(client).unwrap().version_num;
+        let before = Activity::now(client, version_num);
+        client
+            .batch_execute("update pgbench_tellers set tbalance = 1; checkpoint")
+            .unwrap();
+        let delta = Activity::now(client, version_num).since(&before).0;
+        assert!(delta.wal_bytes.unwrap() > 0);
+        assert!(delta.checkpoints.unwrap() >= 1);
+        assert!(delta.commits.is_some() && delta.blocks_hit.is_some());
+        assert_eq!(
+            Activity::now(client, 990_000).commits.is_some(),
+            version_num >= 170_000
+        );
+    }
+
+    fn the_vacuum_empties_history(client: &mut Client) {
+        client
+            .batch_execute("insert into pgbench_history (tid) values (1)")
+            .unwrap();
+        let (console, recording) = recorded();
+        vacuum(client, Vacuum::All, &console);
+        assert_eq!(
+            recording.text(),
+            "starting vacuum...end.\nstarting vacuum pgbench_accounts...end.\n"
+        );
+        let rows = rows(client, "select count(*) from pgbench_history").unwrap();
+        assert_eq!(number(&rows[0], 0), Some(0));
+    }
+
+    fn partitions_are_counted(client: &mut Client) {
+        client
+            .batch_execute(
+                "drop table pgbench_accounts; \
+                 create table pgbench_accounts (aid int) partition by hash (aid); \
+                 create table pgbench_accounts_1 partition of pgbench_accounts \
+                 for values with (modulus 2, remainder 0); \
+                 create table pgbench_accounts_2 partition of pgbench_accounts \
+                 for values with (modulus 2, remainder 1)",
+            )
+            .unwrap();
+        let expected = Partitions {
+            method: PartitionMethod::Hash,
+            count: 2,
+        };
+        assert_eq!(partitions(client, "here").unwrap(), Some(expected));
+    }
+}
