@@ -32,10 +32,11 @@ demo: setup all ## Run TPC-B against a throwaway PostgreSQL and show the summary
 
 check: test ## The same as test.
 
-test: setup lint ## Everything that CI runs: formatting, lints, all tests.
+test: lint ## Everything that CI runs: formatting, lints, all tests.
 	$(CARGO) test $(CARGOFLAGS)
 
-lint: setup ## Formatting and lints only.
+lint: ## Formatting and lints only.
+	@scripts/setup lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets $(CARGOFLAGS) -- -D warnings
 
