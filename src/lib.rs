@@ -2,6 +2,12 @@
 
 pub mod collector;
 pub mod cluster;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+compile_error!("pgmark runs on Linux on x86-64 and aarch64 only");
+
 pub mod conninfo;
 pub mod console;
 pub mod control;

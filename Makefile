@@ -1,0 +1,56 @@
+# Targets and variables follow the GNU Coding Standards; "make help" lists them.
+
+PREFIX = /usr/local
+prefix = $(PREFIX)
+exec_prefix = $(prefix)
+bindir = $(exec_prefix)/bin
+datarootdir = $(prefix)/share
+docdir = $(datarootdir)/doc/pgmark
+DESTDIR =
+INSTALL = install
+INSTALL_PROGRAM = $(INSTALL)
+INSTALL_DATA = $(INSTALL) -m 644
+CARGO = cargo
+CARGOFLAGS = --locked
+
+program = target/release/pgmark
+documents = README.md LICENSE-MIT LICENSE-APACHE
+
+.PHONY: all help setup demo check test lint install uninstall clean distclean
+
+all: ## Build the program (the default).
+	$(CARGO) build --release $(CARGOFLAGS)
+
+help: ## Show this list.
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+setup: ## Install what is missing on this machine: a C compiler, PostgreSQL.
+	@scripts/setup
+
+demo: setup all ## Run TPC-B against a throwaway PostgreSQL and show the summary and the log.
+	@scripts/demo $(program)
+
+check: test ## The same as test.
+
+test: lint ## Everything that CI runs: formatting, lints, all tests.
+	$(CARGO) test $(CARGOFLAGS)
+
+lint: ## Formatting and lints only.
+	@scripts/setup lint
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --all-targets $(CARGOFLAGS) -- -D warnings
+
+install: all ## Install below PREFIX (/usr/local), or below DESTDIR for packagers.
+	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)
+	$(INSTALL_PROGRAM) $(program) $(DESTDIR)$(bindir)/pgmark
+	$(INSTALL_DATA) $(documents) $(DESTDIR)$(docdir)
+
+uninstall: ## Remove what install has put there.
+	rm -f $(DESTDIR)$(bindir)/pgmark
+	for document in $(documents); do rm -f $(DESTDIR)$(docdir)/$$document; done
+	-rmdir $(DESTDIR)$(docdir)
+
+clean: ## Remove everything that was built.
+	$(CARGO) clean
+
+distclean: clean ## The same as clean: nothing is configured.

@@ -1,0 +1,210 @@
+//! What may be typed: the options in groups, in the order in which the help shows them. A field's
+//! first line is its help. What it means for the run is decided in `into_plan`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, Parser};
+
+use super::values::{self, SeedSource, Steps};
+use crate::plan::QueryMode;
+
+/// The command line as typed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pgmark",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true
+)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    pub connection: Connection,
+    #[command(flatten)]
+    pub work: Work,
+    #[command(flatten)]
+    pub pressure: Pressure,
+    #[command(flatten)]
+    pub duration: RunLength,
+    #[command(flatten)]
+    pub errors: OnErrors,
+    #[command(flatten)]
+    pub show: Show,
+    #[command(flatten)]
+    pub keep: Keep,
+    #[command(flatten)]
+    pub tables: TableOptions,
+    #[command(flatten)]
+    pub cluster: TemporaryCluster,
+    #[command(flatten)]
+    pub about: About,
+}
+
+/// Which server.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Connection")]
+pub(super) struct Connection {
+    /// Database to connect to, or a whole connection string (postgresql://... or key=value ...); the default is $PGDATABASE, else the user's name.
+    #[arg(value_name = "DBNAME")]
+    pub positional: Vec<OsString>,
+    /// Database to connect to, the same as DBNAME without an option.
+    #[arg(short = 'd', long, value_name = "DBNAME")]
+    pub dbname: Option<OsString>,
+    /// Host name or address of the server, or the directory of its Unix-domain socket; the default is $PGHOST, else the local socket.
+    #[arg(short = 'h', long, value_name = "HOST")]
+    pub host: Option<OsString>,
+    /// Port of the server; the default is $PGPORT, else 5432.
+    #[arg(short = 'p', long, value_name = "PORT")]
+    pub port: Option<OsString>,
+    /// User to connect as; the default is $PGUSER, else the name of the operating system's user.
+    #[arg(short = 'U', long, value_name = "USER")]
+    pub username: Option<OsString>,
+}
+
+/// What the clients execute.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What to run")]
+pub(super) struct Work {
+    /// Run a builtin script: tpcb-like (the default if no script is given), simple-update or select-only, or an unambiguous beginning; a number after @ is its weight among several scripts (1 by default); "list" shows them.
+    #[arg(short = 'b', long, value_name = "NAME[@W]")]
+    pub builtin: Vec<OsString>,
+    /// Run the script in this file (- is the standard input); a number after the last @ is its weight (1 by default).
+    #[arg(short = 'f', long, value_name = "FILE[@W]")]
+    pub file: Vec<OsString>,
+    /// Run the builtin script simple-update, the same as -b simple-update.
+    #[arg(short = 'N', long, action = ArgAction::Append, num_args = 0, default_missing_value = "simple-update", value_name = "")]
+    pub skip_some_updates: Vec<OsString>,
+    /// Run the builtin script select-only, the same as -b select-only.
+    #[arg(short = 'S', long, action = ArgAction::Append, num_args = 0, default_missing_value = "select-only", value_name = "")]
+    pub select_only: Vec<OsString>,
+    /// Define a variable for the scripts of all clients.
+    #[arg(short = 'D', long, value_name = "NAME=VALUE")]
+    pub define: Vec<OsString>,
+    /// How statements are sent: simple (the default).
+    #[arg(short = 'M', long, value_name = "MODE", value_parser = values::query_mode)]
+    pub protocol: Option<QueryMode>,
+    /// Do not vacuum before the run, nor truncate pgbench_history; with -i, leave out the step v.
+    #[arg(short = 'n', long)]
+    pub no_vacuum: bool,
+    /// Vacuum and analyze pgbench_accounts too before the run.
+    #[arg(short = 'v', long)]
+    pub vacuum_all: bool,
+    /// Seed of all random numbers: a number, "time" (the default) or "rand"; the same number gives the same statements as pgbench; without the option, $PGBENCH_RANDOM_SEED is asked.
+    #[arg(long, value_name = "SEED", value_parser = values::seed)]
+    pub random_seed: Option<SeedSource>,
+    /// Print the text of a builtin script and exit.
+    #[arg(long, value_name = "NAME")]
+    pub show_script: Option<OsString>,
+}
+
+/// How hard the server is driven.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How hard")]
+pub(super) struct Pressure {
+    /// Number of clients, each with a connection of its own; 1 by default.
+    #[arg(short = 'c', long, value_name = "N", value_parser = values::count)]
+    pub client: Option<u32>,
+    /// Number of worker threads that serve the clients, at most one a client; 1 by default.
+    #[arg(short = 'j', long, value_name = "N", value_parser = values::count)]
+    pub jobs: Option<u32>,
+    /// Make a new connection for each transaction.
+    #[arg(short = 'C', long)]
+    pub connect: bool,
+}
+
+/// When the run ends.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How long")]
+pub(super) struct RunLength {
+    /// Begin transactions for this time, in seconds or with a unit (90, 1.5s, 5m), counted from when all clients are connected.
+    #[arg(short = 'T', long, value_name = "TIME", value_parser = values::seconds)]
+    pub time: Option<Duration>,
+    /// Number of transactions that each client runs; 10 by default if there is no -T.
+    #[arg(short = 't', long, value_name = "N", value_parser = values::count)]
+    pub transactions: Option<u32>,
+}
+
+/// What happens after an error.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "On errors")]
+pub(super) struct OnErrors {
+    /// How often in all a transaction is tried that ends with a serialization or deadlock error; 1 by default, 0 is no limit and needs -L or -T.
+    #[arg(long, value_name = "N", value_parser = values::tries)]
+    pub max_tries: Option<u32>,
+}
+
+/// What is shown.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What to show")]
+pub(super) struct Show {
+    /// Count transactions that take longer than this, in milliseconds or with a unit (100, 2s).
+    #[arg(short = 'L', long, value_name = "TIME", value_parser = values::milliseconds)]
+    pub latency_limit: Option<Duration>,
+    /// Print a line of progress each time this many seconds (or, with a unit, this time) have passed.
+    #[arg(short = 'P', long, value_name = "TIME", value_parser = values::seconds)]
+    pub progress: Option<Duration>,
+}
+
+/// What is kept in files.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What to keep")]
+pub(super) struct Keep {
+    /// Write a row for every transaction to a CSV file, pgmark_log.PID.csv by default.
+    #[arg(short = 'l', long)]
+    pub log: bool,
+    /// Name that file PREFIX.PID.csv; needs -l.
+    #[arg(long, value_name = "PREFIX")]
+    pub log_prefix: Option<OsString>,
+    /// Write it to exactly this file, replacing it; implies -l.
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
+}
+
+/// The tables of the builtin scripts.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Tables")]
+pub(super) struct TableOptions {
+    /// Create and fill the tables of the builtin scripts instead of running a benchmark.
+    #[arg(short = 'i', long)]
+    pub initialize: bool,
+    /// Size of the tables: 100,000 accounts for each unit, about 15 MB; 1 by default; in a run, what scripts of your own find in :scale.
+    #[arg(short = 's', long, value_name = "N", value_parser = values::count)]
+    pub scale: Option<u32>,
+    /// Steps of -i in their order: d drops the tables, t creates them, g fills them, v vacuums, p makes primary keys; dtgvp by default.
+    #[arg(short = 'I', long, value_name = "STEPS", value_parser = values::init_steps)]
+    pub init_steps: Option<Steps>,
+    /// Say how the filling gets on every 5 seconds only, not every 100,000 rows.
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+}
+
+/// A server made for one run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Temporary cluster")]
+pub(super) struct TemporaryCluster {
+    /// Start a throwaway PostgreSQL in a private directory, create the tables in it at the scale -s, run, and remove all of it.
+    #[arg(long)]
+    pub temp_cluster: bool,
+    /// Directory of its server programs (initdb, postgres); the default is $PATH, else the newest version that the distribution has installed.
+    #[arg(long, value_name = "DIR")]
+    pub bindir: Option<PathBuf>,
+    /// Set a configuration parameter of it; may be given several times; durability stays at the server's defaults unless set here.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::setting)]
+    pub temp_config: Vec<(String, String)>,
+    /// Leave it running at the end, and print how to connect to it.
+    #[arg(long)]
+    pub temp_keep: bool,
+}
+
+/// About the program.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "About pgmark")]
+pub(super) struct About {
+    /// Print the version and exit.
+    #[arg(short = 'V', long)]
+    pub version: bool,
+    /// Print this help and exit.
+    #[arg(short = '?', long)]
+    pub help: bool,
+}

@@ -1,0 +1,123 @@
+//! clap's complaints in our own words, which are those that getopt and pgbench taught people to
+//! read. Decides nothing.
+
+use std::error::Error as _;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
+
+use super::expand::PGBENCH_OPTIONS;
+use super::values::Rejected;
+use crate::error::{Error, Report};
+
+/// A usage error that points to the help.
+pub(super) fn usage(message: impl Into<String>) -> Error {
+    Error::Usage(Report::new(message).hint(HELP_HINT))
+}
+
+/// A usage error with a remedy of its own.
+pub(super) fn usage_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Error {
+    Error::Usage(Report::new(message).hint(hint))
+}
+
+/// What clap found wrong with the arguments.
+pub(super) fn explain(complaint: &clap::Error, command: &Command) -> Error {
+    let named = text(complaint, ContextKind::InvalidArg);
+    let option = find(command, &named).map_or_else(|| named.clone(), spelled);
+    let value = text(complaint, ContextKind::InvalidValue);
+    match complaint.kind() {
+        ErrorKind::UnknownArgument => unknown(&named),
+        ErrorKind::InvalidValue if value.is_empty() => missing_value(&option),
+        ErrorKind::ValueValidation => rejected(complaint, &option, &value),
+        ErrorKind::TooManyValues => usage(format!("option {option} doesn't allow an argument")),
+        ErrorKind::InvalidUtf8 => usage("an argument that must be text is not valid UTF-8"),
+        // What else clap can say concerns settings that no option of ours has.
+        _ => usage(complaint.to_string().trim().to_owned()),
+    }
+}
+
+/// `-c/--client`: both spellings, as messages name an option.
+pub(super) fn spelled(arg: &Arg) -> String {
+    match (arg.get_short(), arg.get_long()) {
+        (Some(short), Some(long)) => format!("-{short}/--{long}"),
+        (Some(short), None) => format!("-{short}"),
+        (None, Some(long)) => format!("--{long}"),
+        (None, None) => arg
+            .get_value_names()
+            .and_then(|names| names.first())
+            .map_or_else(String::new, ToString::to_string),
+    }
+}
+
+const HELP_HINT: &str = "Try \"pgmark --help\" for more information.";
+
+fn unknown(named: &str) -> Error {
+    let of_pgbench = PGBENCH_OPTIONS.iter().any(|(short, long)| {
+        named.strip_prefix("--") == Some(long)
+            || short.is_some_and(|letter| named.strip_prefix('-') == Some(&letter.to_string()))
+    });
+    if of_pgbench {
+        return usage(format!(
+            "option {named} of pgbench is not available in this version of pgmark"
+        ));
+    }
+    match named.strip_prefix('-') {
+        Some("W") => usage_with_hint(
+            "there is no option -W",
+            "pgmark takes the password from $PGPASSWORD or the password file.",
+        ),
+        Some(letter) if !letter.starts_with('-') => usage(format!("invalid option -- '{letter}'")),
+        _ => usage(format!("unrecognized option '{named}'")),
+    }
+}
+
+fn missing_value(option: &str) -> Error {
+    let message = format!("option {option} requires an argument");
+    match option {
+        "-h/--host" => usage_with_hint(
+            message,
+            "-h is the host of the server; help is -? or --help.",
+        ),
+        "-d/--dbname" => usage_with_hint(
+            message,
+            "-d is the database, since version 17 of pgbench too.",
+        ),
+        _ => usage(message),
+    }
+}
+
+fn rejected(complaint: &clap::Error, option: &str, value: &str) -> Error {
+    let reason = complaint
+        .source()
+        .and_then(|source| source.downcast_ref::<Rejected>());
+    match reason {
+        Some(Rejected::OutOfRange(range)) => {
+            usage(format!("{option} must be in range {range}, not {value}"))
+        }
+        Some(Rejected::Because(message, Some(hint))) => usage_with_hint(message.clone(), *hint),
+        Some(Rejected::Because(message, None)) => usage(message.clone()),
+        Some(Rejected::Malformed) | None => {
+            usage(format!("invalid value \"{value}\" for option {option}"))
+        }
+    }
+}
+
+/// The option that clap shows as `--client <N>` or `-c <N>`.
+fn find<'a>(command: &'a Command, shown: &str) -> Option<&'a Arg> {
+    let name = shown.split([' ', '=']).next()?;
+    command.get_arguments().find(|arg| {
+        arg.get_long()
+            .is_some_and(|long| name.strip_prefix("--") == Some(long))
+            || arg
+                .get_short()
+                .is_some_and(|short| name.strip_prefix('-') == Some(&short.to_string()))
+    })
+}
+
+fn text(complaint: &clap::Error, kind: ContextKind) -> String {
+    match complaint.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned().unwrap_or_default(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,201 @@
+//! Unambiguous beginnings of long options into their full names, as getopt does it: pgbench's
+//! names come first, ours are asked only if they know nothing. Also notices `--help` and
+//! `--version` wherever they stand, since the walk knows what is an option and what a value.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use clap::{Arg, Command};
+
+use super::usage;
+use crate::error::Error;
+
+/// All options of pgbench, versions 13 to 19: short name and long name. They decide which
+/// beginnings are unambiguous, also where pgmark does not have the option itself.
+pub(super) const PGBENCH_OPTIONS: &[(Option<char>, &str)] = &[
+    (None, "aggregate-interval"),
+    (Some('b'), "builtin"),
+    (Some('c'), "client"),
+    (Some('C'), "connect"),
+    (None, "continue-on-error"),
+    (Some('d'), "dbname"),
+    (None, "debug"),
+    (Some('D'), "define"),
+    (None, "exit-on-abort"),
+    (None, "failures-detailed"),
+    (Some('f'), "file"),
+    (Some('F'), "fillfactor"),
+    (None, "foreign-keys"),
+    (Some('?'), "help"),
+    (Some('h'), "host"),
+    (None, "index-tablespace"),
+    (Some('I'), "init-steps"),
+    (Some('i'), "initialize"),
+    (Some('j'), "jobs"),
+    (Some('L'), "latency-limit"),
+    (Some('l'), "log"),
+    (None, "log-prefix"),
+    (None, "max-tries"),
+    (Some('n'), "no-vacuum"),
+    (None, "partition-method"),
+    (None, "partitions"),
+    (Some('p'), "port"),
+    (Some('P'), "progress"),
+    (None, "progress-timestamp"),
+    (Some('M'), "protocol"),
+    (Some('q'), "quiet"),
+    (None, "random-seed"),
+    (Some('R'), "rate"),
+    (Some('r'), "report-per-command"),
+    (None, "sampling-rate"),
+    (Some('s'), "scale"),
+    (Some('S'), "select-only"),
+    (None, "show-script"),
+    (Some('N'), "skip-some-updates"),
+    (None, "tablespace"),
+    (Some('T'), "time"),
+    (Some('t'), "transactions"),
+    (None, "unlogged-tables"),
+    (Some('U'), "username"),
+    (Some('v'), "vacuum-all"),
+    (None, "verbose-errors"),
+    (Some('V'), "version"),
+];
+
+/// What the walk over the arguments found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Expanded {
+    /// `--help` or `-?` stands among the options.
+    Help,
+    /// `--version` or `-V` does.
+    Version,
+    /// The arguments with all long names spelled out, the program's name first.
+    Arguments(Vec<OsString>),
+}
+
+/// Expands the long names in `argv`, the first element of which is the program's name.
+pub(super) fn expand(
+    command: &Command,
+    argv: impl Iterator<Item = OsString>,
+) -> Result<Expanded, Error> {
+    let mut expanded = Vec::new();
+    let mut arguments = argv.into_iter();
+    expanded.extend(arguments.next());
+    while let Some(argument) = arguments.next() {
+        let options = match argument.as_bytes() {
+            b"--" => {
+                expanded.push(argument);
+                break;
+            }
+            [b'-', b'-', name @ ..] => vec![long_option(command, name)?],
+            [b'-', letters @ ..] if !letters.is_empty() => short_options(command, letters),
+            _ => {
+                expanded.push(argument);
+                continue;
+            }
+        };
+        for option in &options {
+            match option.name.as_str() {
+                "help" => return Ok(Expanded::Help),
+                "version" => return Ok(Expanded::Version),
+                _ => {}
+            }
+        }
+        expanded.push(match options.as_slice() {
+            [only] if argument.as_bytes().starts_with(b"--") => only.spelled(&argument),
+            _ => argument,
+        });
+        if options.last().is_some_and(|last| last.value_follows) {
+            expanded.extend(arguments.next());
+        }
+    }
+    expanded.extend(arguments);
+    Ok(Expanded::Arguments(expanded))
+}
+
+/// One option as it stands in an argument.
+struct Typed {
+    /// Its full long name; what was typed, where nothing fits.
+    name: String,
+    /// Its value is the next argument.
+    value_follows: bool,
+}
+
+impl Typed {
+    /// `--name`, with the value that `typed` has after an equals sign.
+    fn spelled(&self, typed: &OsStr) -> OsString {
+        let bytes = typed.as_bytes();
+        let value = bytes.iter().position(|byte| *byte == b'=');
+        let mut spelled = format!("--{}", self.name).into_bytes();
+        spelled.extend_from_slice(value.map_or(&[], |at| &bytes[at..]));
+        OsString::from_vec(spelled)
+    }
+}
+
+fn long_option(command: &Command, typed: &[u8]) -> Result<Typed, Error> {
+    let end = typed.iter().position(|byte| *byte == b'=');
+    let prefix = String::from_utf8_lossy(&typed[..end.unwrap_or(typed.len())]).into_owned();
+    let name = full_name(command, &prefix)?;
+    let value_follows = end.is_none() && takes_value(find_long(command, &name));
+    Ok(Typed {
+        name,
+        value_follows,
+    })
+}
+
+/// The options of a cluster such as `-nrf`; the rest after one that takes a value is its value.
+fn short_options(command: &Command, letters: &[u8]) -> Vec<Typed> {
+    let mut options = Vec::new();
+    for (index, letter) in letters.iter().enumerate() {
+        let arg = command
+            .get_arguments()
+            .find(|arg| arg.get_short() == Some(char::from(*letter)));
+        let with_value = takes_value(arg);
+        options.push(Typed {
+            name: arg
+                .and_then(Arg::get_long)
+                .map_or_else(|| char::from(*letter).to_string(), str::to_owned),
+            value_follows: with_value && index + 1 == letters.len(),
+        });
+        if with_value || arg.is_none() {
+            break;
+        }
+    }
+    options
+}
+
+/// The only name that begins with `prefix`, or `prefix` itself if none does.
+fn full_name(command: &Command, prefix: &str) -> Result<String, Error> {
+    let pgbench = PGBENCH_OPTIONS.iter().map(|(_, name)| *name);
+    let ours = command.get_arguments().filter_map(Arg::get_long);
+    if pgbench.clone().chain(ours.clone()).any(|name| name == prefix) {
+        return Ok(prefix.to_owned());
+    }
+    let mut candidates: Vec<&str> = pgbench.filter(|name| name.starts_with(prefix)).collect();
+    if candidates.is_empty() {
+        candidates = ours.filter(|name| name.starts_with(prefix)).collect();
+    }
+    match candidates.as_slice() {
+        [] => Ok(prefix.to_owned()),
+        [only] => Ok((*only).to_owned()),
+        several => Err(usage(format!(
+            "option '--{prefix}' is ambiguous; possibilities: '--{}'",
+            several.join("' '--")
+        ))),
+    }
+}
+
+fn find_long<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
+    command
+        .get_arguments()
+        .find(|arg| arg.get_long() == Some(name))
+}
+
+fn takes_value(arg: Option<&Arg>) -> bool {
+    arg.is_some_and(|arg| {
+        arg.get_num_args()
+            .map_or(arg.get_action().takes_values(), |range| {
+                range.takes_values()
+            })
+    })
+}

@@ -1,0 +1,53 @@
+//! The command line: text in, [`Plan`] out. What was typed ([`Arguments`]) and what will be done
+//! ([`Plan`]) are two types; everything that can be wrong with the former is said here, and the
+//! rest of the program asks for no option, environment variable or default again.
+//!
+//! Reads script files while it reads the options, but opens no sockets and starts no threads.
+
+mod arguments;
+mod complaint;
+mod expand;
+mod help;
+mod into_plan;
+mod values;
+
+use std::ffi::OsString;
+
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+
+use arguments::Arguments;
+use complaint::{explain, spelled, usage, usage_with_hint};
+use expand::{Expanded, expand};
+
+use crate::error::Error;
+use crate::plan::{Plan, Text};
+
+/// Turns the arguments, the first of which is the program's name, into a plan. `environment`
+/// looks up environment variables.
+pub fn parse(
+    argv: impl Iterator<Item = OsString>,
+    environment: &Environment,
+) -> Result<Plan, Error> {
+    let command = command();
+    let argv = match expand(&command, argv)? {
+        Expanded::Help => return Ok(Plan::Show(Text::Stdout(help::help(&command)))),
+        Expanded::Version => return Ok(Plan::Show(Text::Stdout(help::version()))),
+        Expanded::Arguments(argv) => argv,
+    };
+    let matches = command
+        .clone()
+        .try_get_matches_from(argv)
+        .map_err(|complaint| explain(&complaint, &command))?;
+    let arguments = Arguments::from_arg_matches(&matches)
+        .map_err(|complaint| explain(&complaint, &command))?;
+    into_plan::into_plan(arguments, &matches, environment)
+}
+
+/// The options as clap knows them. Like getopt, an option that needs a value takes whatever comes
+/// next, even if it begins with a hyphen.
+fn command() -> Command {
+    Arguments::command().mut_args(|arg| {
+        let takes_hyphens = !arg.is_positional() && arg.get_action().takes_values();
+        arg.allow_hyphen_values(takes_hyphens)
+    })
+}

@@ -1,0 +1,327 @@
+//! Text of one option into a value, strictly: `10abc` is no number. Knows nothing about which
+//! option it reads; [`Rejected`] leaves the option's name to the caller.
+
+use std::time::Duration;
+
+use crate::plan::{InitStep, QueryMode};
+
+/// Why a value was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Rejected {
+    /// Not of the right form.
+    #[error("invalid value")]
+    Malformed,
+    /// A number, but not one in this range, which is told as written here.
+    #[error("must be in range {0}")]
+    OutOfRange(&'static str),
+    /// Refused for a reason of its own: message and hint.
+    #[error("{0}")]
+    Because(String, Option<&'static str>),
+}
+
+/// Counts (`-c -j -s -t`): 1 to 2147483647.
+pub(super) fn count(text: &str) -> Result<u32, Rejected> {
+    match whole_number(text)? {
+        number @ 1..=COUNT_MAX => Ok(number as u32),
+        _ => Err(Rejected::OutOfRange("1..2147483647")),
+    }
+}
+
+/// `--max-tries`: 0, which means no limit, to 2147483647.
+pub(super) fn tries(text: &str) -> Result<u32, Rejected> {
+    match whole_number(text)? {
+        number @ 0..=COUNT_MAX => Ok(number as u32),
+        _ => Err(Rejected::OutOfRange("0..2147483647")),
+    }
+}
+
+/// A length of time in seconds, or with a unit: `90`, `1.5s`, `250ms`, `5m`, `2h`.
+pub(super) fn seconds(text: &str) -> Result<Duration, Rejected> {
+    duration(text, Duration::from_secs(1), "1..2147483647")
+}
+
+/// A length of time in milliseconds, or with a unit.
+pub(super) fn milliseconds(text: &str) -> Result<Duration, Rejected> {
+    duration(
+        text,
+        Duration::from_millis(1),
+        "0.001..2147483647000 (milliseconds)",
+    )
+}
+
+/// `-M`. The one place that decides which query modes exist.
+pub(super) fn query_mode(text: &str) -> Result<QueryMode, Rejected> {
+    match text {
+        "simple" => Ok(QueryMode::Simple),
+        "extended" | "prepared" => Err(Rejected::Because(
+            format!("query mode \"{text}\" is not available yet"),
+            Some("Use -M simple."),
+        )),
+        _ => Err(Rejected::Because(
+            format!("invalid query mode (-M/--protocol): \"{text}\""),
+            Some("Query modes are: simple."),
+        )),
+    }
+}
+
+/// The value of `-I`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Steps(pub Vec<InitStep>);
+
+/// `-I`: letters of steps in their order; blanks are ignored.
+pub(super) fn init_steps(text: &str) -> Result<Steps, Rejected> {
+    if text.is_empty() {
+        return Err(Rejected::Because(
+            "no initialization steps specified (-I/--init-steps)".to_owned(),
+            Some(STEPS_HINT),
+        ));
+    }
+    let steps: Result<_, _> = text
+        .chars()
+        .filter(|letter| *letter != ' ')
+        .map(init_step)
+        .collect();
+    Ok(Steps(steps?))
+}
+
+/// `--temp-config NAME=VALUE`.
+pub(super) fn setting(text: &str) -> Result<(String, String), Rejected> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(Rejected::Because(
+            format!("--temp-config needs NAME=VALUE, not \"{text}\""),
+            Some("For example --temp-config shared_buffers=256MB."),
+        )),
+    }
+}
+
+/// How the seed of the random streams is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SeedSource {
+    /// From the time of day.
+    Time,
+    /// From the system's source of randomness.
+    Random,
+    /// Given as a number.
+    Number(u64),
+}
+
+/// `--random-seed` and `PGBENCH_RANDOM_SEED`. As in C, a minus sign wraps (-1 is the largest
+/// number) and what is too large becomes the largest number.
+pub(super) fn seed(text: &str) -> Result<SeedSource, Rejected> {
+    match text {
+        "time" => return Ok(SeedSource::Time),
+        "rand" => return Ok(SeedSource::Random),
+        _ => {}
+    }
+    let text = text.trim_start();
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Rejected::Because(
+            format!("invalid random seed: \"{text}\""),
+            Some("Expecting an unsigned integer, \"time\" or \"rand\"."),
+        ));
+    }
+    let number = match digits.parse::<u64>() {
+        Ok(number) if negative => number.wrapping_neg(),
+        Ok(number) => number,
+        Err(_) => u64::MAX,
+    };
+    Ok(SeedSource::Number(number))
+}
+
+/// The largest number that pgbench takes for a count, and so scripts may rely on.
+const COUNT_MAX: i128 = i32::MAX as i128;
+
+const STEPS_HINT: &str = "Steps are the letters d, t, g, v, p; the default is dtgvp.";
+
+fn init_step(letter: char) -> Result<InitStep, Rejected> {
+    match letter {
+        'd' => Ok(InitStep::DropTables),
+        't' => Ok(InitStep::CreateTables),
+        'g' => Ok(InitStep::GenerateClientSide),
+        'v' => Ok(InitStep::Vacuum),
+        'p' => Ok(InitStep::PrimaryKeys),
+        'G' | 'f' => Err(Rejected::Because(
+            format!("initialization step \"{letter}\" is not available yet"),
+            Some(STEPS_HINT),
+        )),
+        _ => Err(Rejected::Because(
+            format!("unrecognized initialization step \"{letter}\""),
+            Some(STEPS_HINT),
+        )),
+    }
+}
+
+/// A decimal integer of any size; blanks around it are allowed. What exceeds 128 bits is cut to
+/// the largest number, which every range refuses.
+fn whole_number(text: &str) -> Result<i128, Rejected> {
+    let text = text.trim();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Rejected::Malformed);
+    }
+    Ok(text.parse().unwrap_or(i128::MAX))
+}
+
+/// A positive decimal number with an optional unit; `unit` is what a bare number counts.
+fn duration(text: &str, unit: Duration, range: &'static str) -> Result<Duration, Rejected> {
+    let text = text.trim();
+    let number_end = text
+        .find(|letter: char| letter.is_ascii_alphabetic())
+        .unwrap_or(text.len());
+    let (number, suffix) = text.split_at(number_end);
+    let unit = match suffix {
+        "" => unit,
+        "us" => Duration::from_micros(1),
+        "ms" => Duration::from_millis(1),
+        "s" => Duration::from_secs(1),
+        "m" | "min" => Duration::from_secs(60),
+        "h" => Duration::from_secs(3600),
+        _ => return Err(Rejected::Malformed),
+    };
+    let seconds = decimal(number.trim_end())? * unit.as_secs_f64();
+    // One microsecond is the smallest unit in which anything is reported.
+    if !(1e-6..=f64::from(i32::MAX)).contains(&seconds) {
+        return Err(Rejected::OutOfRange(range));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// Digits with at most one decimal point; no exponent, so that every letter starts a unit.
+fn decimal(text: &str) -> Result<f64, Rejected> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let of_digits = digits.bytes().any(|byte| byte.is_ascii_digit())
+        && digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if !of_digits {
+        return Err(Rejected::Malformed);
+    }
+    text.parse().map_err(|_| Rejected::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_whole_numbers_in_range() {
+        let out_of_range = Err(Rejected::OutOfRange("1..2147483647"));
+        for (text, expected) in [
+            ("1", Ok(1)),
+            (" +7 ", Ok(7)),
+            ("2147483647", Ok(2147483647)),
+            ("0", out_of_range.clone()),
+            ("-3", out_of_range.clone()),
+            ("2147483648", out_of_range.clone()),
+            ("99999999999999999999999999999999999999999999", out_of_range),
+            ("10abc", Err(Rejected::Malformed)),
+            ("1.5", Err(Rejected::Malformed)),
+            ("0x10", Err(Rejected::Malformed)),
+            ("", Err(Rejected::Malformed)),
+            ("- 3", Err(Rejected::Malformed)),
+        ] {
+            assert_eq!(count(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn unlimited_tries_are_written_as_zero() {
+        assert_eq!(tries("0"), Ok(0));
+        assert_eq!(tries("3"), Ok(3));
+        assert_eq!(tries("abc"), Err(Rejected::Malformed));
+        assert_eq!(tries("-1"), Err(Rejected::OutOfRange("0..2147483647")));
+    }
+
+    #[test]
+    fn durations_take_units() {
+        for (text, expected_ms) in [
+            ("90", Some(90_000.0)),
+            ("1.5s", Some(1_500.0)),
+            ("1.5 s", Some(1_500.0)),
+            ("250ms", Some(250.0)),
+            ("500us", Some(0.5)),
+            ("5m", Some(300_000.0)),
+            ("5min", Some(300_000.0)),
+            ("2h", Some(7_200_000.0)),
+            ("0", None),
+            ("-1", None),
+            ("2147483648", None),
+            ("1e3", None),
+            ("1.5.1", None),
+            (".", None),
+            ("s", None),
+            ("5 minutes", None),
+            ("10abc", None),
+            ("inf", None),
+        ] {
+            let actual = seconds(text)
+                .ok()
+                .map(|duration| duration.as_secs_f64() * 1e3);
+            assert_eq!(actual, expected_ms, "{text:?}");
+        }
+        assert_eq!(milliseconds("100"), Ok(Duration::from_millis(100)));
+        assert_eq!(milliseconds("0.5"), Ok(Duration::from_micros(500)));
+        assert_eq!(milliseconds("2s"), Ok(Duration::from_secs(2)));
+        assert!(
+            milliseconds("0.0001").is_err(),
+            "a limit that would turn itself off"
+        );
+    }
+
+    #[test]
+    fn seeds_are_read_as_c_reads_them() {
+        for (text, expected) in [
+            ("time", Some(SeedSource::Time)),
+            ("rand", Some(SeedSource::Random)),
+            ("42", Some(SeedSource::Number(42))),
+            (" +42", Some(SeedSource::Number(42))),
+            ("-1", Some(SeedSource::Number(u64::MAX))),
+            (
+                "99999999999999999999999",
+                Some(SeedSource::Number(u64::MAX)),
+            ),
+            ("0x2a", None),
+            ("42 ", None),
+            ("", None),
+            ("Time", None),
+        ] {
+            assert_eq!(seed(text).ok(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn steps_keep_their_order_and_repeats() {
+        use InitStep::{CreateTables, DropTables};
+        assert_eq!(
+            init_steps("d td"),
+            Ok(Steps(vec![DropTables, CreateTables, DropTables]))
+        );
+        assert_eq!(init_steps("  "), Ok(Steps(vec![])));
+        for bad in ["", "dtx", "G", "D"] {
+            assert!(init_steps(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn settings_have_a_name() {
+        assert_eq!(
+            setting("fsync=off"),
+            Ok(("fsync".to_owned(), "off".to_owned()))
+        );
+        assert_eq!(
+            setting("a = b=c"),
+            Ok(("a".to_owned(), "b=c".to_owned())),
+            "only the first sign separates"
+        );
+        for bad in ["fsync", "=off", " =off"] {
+            assert!(setting(bad).is_err(), "{bad:?}");
+        }
+    }
+}

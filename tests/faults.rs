@@ -1,0 +1,256 @@
+//! What goes wrong is said, counted and cleaned up, and the exit status tells it.
+
+mod support;
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use support::{DelayingProxy, Server, Signal, measuring, pgmark, pgmark_alone, wait_until};
+
+#[test]
+fn an_sql_error_ends_one_client_and_the_others_go_on() {
+    let finished = pgmark(Server::shared())
+        .args("-c 3 -j 2 -t 20")
+        .script("SELECT 1 / :client_id;")
+        .logged()
+        .run()
+        .expect_status(2)
+        .expect_stderr(&["client 0", "script1.sql", "division by zero"]);
+    assert_eq!(finished.processed(), 40, "{finished}");
+    assert!(finished.stdout.contains("tps = "), "{finished}");
+    let log = finished.log();
+    let aborted: Vec<_> = log.with_status("aborted").collect();
+    assert_eq!(log.with_status("ok").count(), 40);
+    assert_eq!(aborted.len(), 1);
+    assert_eq!(aborted[0].client_id, 0);
+    assert_eq!(aborted[0].error, "SQLSTATE 22012");
+}
+
+#[test]
+fn a_killed_session_ends_one_client_and_the_others_go_on() {
+    // Client 0 ends the session of client 1, which waits for that in its first transaction.
+    let script = "\\set victim :client_id\n\
+                  SELECT CASE WHEN :victim = 1 THEN set_config('application_name', 'victim', false) END;\n\
+                  SELECT pg_sleep(CASE WHEN :victim = 1 THEN 60 ELSE 0.05 END);\n\
+                  SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                  WHERE application_name = 'victim' AND state = 'active' AND :victim = 0;\n";
+    let finished = pgmark(Server::shared())
+        .args("-c 3 -j 1 -t 20")
+        .script(script)
+        .logged()
+        .run()
+        .expect_status(2)
+        .expect_stderr(&["client 1"]);
+    assert_eq!(finished.processed(), 40, "{finished}");
+    assert_eq!(finished.log().with_status("aborted").count(), 1);
+}
+
+#[test]
+fn a_refused_connection_is_told_in_full() {
+    let unused = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a free port")
+        .port()
+        .to_string();
+    pgmark_alone()
+        .args("-n -S -h 127.0.0.1 -U someone -d somewhere -p")
+        .arg(&unused)
+        .run()
+        .expect_status(1)
+        .expect_stderr(&["127.0.0.1", &unused, "someone", "somewhere", "refused"])
+        .expect_no_tps();
+}
+
+#[test]
+fn a_wrong_password_is_the_servers_word() {
+    let login = |password: &str| {
+        pgmark(Server::shared())
+            .args("-U locked -t 1 -c 2")
+            .env("PGPASSWORD", password)
+            .script("SELECT 1;")
+            .run()
+    };
+    login("open sesame").expect_status(0);
+    login("open barley")
+        .expect_status(1)
+        .expect_stderr(&["locked", "password authentication failed"])
+        .expect_no_tps();
+}
+
+#[test]
+fn too_many_clients_for_the_server_end_the_start_of_all() {
+    // The role `few` may have three connections.
+    pgmark(Server::shared())
+        .args("-U few -c 6 -j 3 -T 60")
+        .script("SELECT 1;")
+        .run()
+        .expect_status(1)
+        .expect_stderr(&["too many connections for role \"few\""])
+        .expect_no_tps();
+}
+
+#[test]
+fn a_missing_database_and_missing_tables_are_told() {
+    let server = Server::shared();
+    pgmark(server)
+        .args("-n -S -d nowhere")
+        .run()
+        .expect_status(1)
+        .expect_stderr(&["database \"nowhere\" does not exist"]);
+    server.create_database("bare");
+    pgmark(server)
+        .args("-n -S -d bare")
+        .run()
+        .expect_status(1)
+        .expect_stderr(&["pgbench_branches", "-i"]);
+}
+
+#[test]
+fn a_signal_ends_the_run_with_its_summary() {
+    let _turn = measuring();
+    let server = Server::shared();
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let running = pgmark(server)
+            .args("-c 4 -j 2 -T 60")
+            .env("PGAPPNAME", "signalled")
+            .script("SELECT pg_sleep(0.01);")
+            .logged()
+            .start();
+        wait_until("the clients are at work", || {
+            executing(server, "signalled", "pg_sleep") > 0
+        });
+        running.signal(signal);
+        let finished = running.finish().expect_status(status);
+        assert!(finished.stdout.contains("tps = "), "{finished}");
+        assert!(said_interrupted(&finished), "{finished}");
+        let log = finished.log();
+        assert_eq!(log.with_status("ok").count() as u64, finished.processed());
+        assert_none_left(server, "signalled");
+    }
+}
+
+#[test]
+fn a_signal_cancels_what_does_not_end_by_itself() {
+    let _turn = measuring();
+    let server = Server::shared();
+    let running = pgmark(server)
+        .args("-c 2 -T 60")
+        .env("PGAPPNAME", "endless")
+        .script("SELECT pg_sleep(600);")
+        .logged()
+        .start();
+    wait_until("both clients are at work", || {
+        executing(server, "endless", "pg_sleep") == 2
+    });
+    running.signal(Signal::INT);
+    let finished = running.finish().expect_status(130);
+    assert_eq!(finished.processed(), 0, "{finished}");
+    let log = finished.log();
+    assert_eq!(log.with_status("aborted").count(), 2);
+    assert!(log.rows.iter().all(|row| row.error == "interrupted"));
+    assert_none_left(server, "endless");
+}
+
+#[test]
+fn a_sleep_of_the_script_is_cut_by_a_signal() {
+    let server = Server::shared();
+    let running = pgmark(server)
+        .args("-c 2 -T 60")
+        .env("PGAPPNAME", "dozing")
+        .script("SELECT 1 AS before_the_sleep;\n\\sleep 600 s\nSELECT 2;")
+        .start();
+    wait_until("both clients have come to their sleep", || {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dozing' \
+                   AND state = 'idle' AND query LIKE '%before_the_sleep%'";
+        server.value::<i64>("postgres", sql) == 2
+    });
+    running.signal(Signal::INT);
+    running.finish().expect_status(130);
+    assert_none_left(server, "dozing");
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_the_clients() {
+    let _turn = measuring();
+    let server = Server::shared();
+    let mut running = pgmark(server)
+        .args("-c 2 -T 60")
+        .env("PGAPPNAME", "impatient")
+        .script("SELECT pg_sleep(600);")
+        .logged()
+        .start();
+    wait_until("both clients are at work", || {
+        executing(server, "impatient", "pg_sleep") == 2
+    });
+    let first_signal = Instant::now();
+    // Two signals at once may become one, so the second is sent until it has been understood.
+    wait_until("it has left", || {
+        running.signal(Signal::INT);
+        running.has_ended()
+    });
+    // What is under way is given 3 s after a single signal.
+    assert!(first_signal.elapsed() < Duration::from_secs(3));
+    let finished = running.finish().expect_status(130);
+    // The log is complete to its last line; reading it checks that.
+    finished.log();
+}
+
+#[test]
+fn a_signal_while_connecting_leaves_nothing_and_prints_no_tps() {
+    let server = Server::shared();
+    // The first connection asks the server for its version; the clients' own are held back.
+    let proxy = DelayingProxy::after(1, server, Duration::from_secs(600));
+    let running = pgmark(server)
+        .args("-c 4 -j 2 -T 60 -h 127.0.0.1")
+        .env("PGPORT", proxy.port().to_string())
+        .env("PGAPPNAME", "waiting")
+        .script("SELECT 1;")
+        .start();
+    wait_until("the clients are connecting", || proxy.accepted() > 1);
+    running.signal(Signal::INT);
+    running.finish().expect_status(130).expect_no_tps();
+    assert_none_left(server, "waiting");
+}
+
+#[test]
+fn a_full_disk_ends_with_an_error_after_the_summary() {
+    let finished = pgmark(Server::shared())
+        .args("-c 2 -t 50 --log-file /dev/full")
+        .script("SELECT 1;")
+        .run()
+        .expect_status(1)
+        .expect_stderr(&["/dev/full", "No space left on device"]);
+    assert_eq!(finished.processed(), 100, "{finished}");
+    assert!(finished.stdout.contains("tps = "), "{finished}");
+}
+
+#[test]
+fn an_unwritable_log_is_noticed_before_the_run() {
+    pgmark(Server::shared())
+        .args("-c 2 -t 50 --log-file no/such/directory/log.csv")
+        .script("SELECT 1;")
+        .run()
+        .expect_status(1)
+        .expect_stderr(&["no/such/directory/log.csv", "No such file or directory"])
+        .expect_no_tps();
+}
+
+/// Sessions of the program that execute a statement with this text.
+fn executing(server: &Server, application_name: &str, text: &str) -> i64 {
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{application_name}' \
+         AND state = 'active' AND query LIKE '%{text}%'"
+    );
+    server.value("postgres", &sql)
+}
+
+/// A session that was told to end needs a moment for it, but not for ever.
+fn assert_none_left(server: &Server, application_name: &str) {
+    wait_until("no session is left", || {
+        server.sessions(application_name) == 0
+    });
+}
+
+fn said_interrupted(finished: &support::Finished) -> bool {
+    finished.stdout.contains("interrupted") || finished.stderr.contains("interrupted")
+}
