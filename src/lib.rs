@@ -1,7 +1,7 @@
 //! pgmark: a PostgreSQL benchmarking client, a drop-in for pgbench whose figures are right.
 
-pub mod collector;
 pub mod cluster;
+pub mod collector;
 #[cfg(not(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
@@ -18,6 +18,6 @@ pub mod plan;
 pub mod protocol;
 pub mod result;
 pub mod script;
-pub mod stats;
 pub mod server;
+pub mod stats;
 pub mod time;

@@ -252,7 +252,7 @@ impl Collector {
                 }
                 self.note_connect(span.started_at);
             }
-            SpanKind::ConnectFailed => self.note_connect(span.started_at),
+            SpanKind::ConnectFailed | SpanKind::ConnectCut => self.note_connect(span.started_at),
             SpanKind::OnConnect | SpanKind::Disconnect => {}
         }
         self.clients[span.client as usize].connection(span, self.begins);
