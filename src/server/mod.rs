@@ -184,7 +184,7 @@ pub fn partitions(client: &mut Client, database: &str) -> Result<Option<Partitio
 /// Vacuums before a run and empties history, saying so. A table that is missing is told of and
 /// is no error, since the script may not use it.
 pub fn vacuum(client: &mut Client, vacuum: Vacuum, console: &Console) {
-    let mut all = |announcement: &str, statements: &[&str]| {
+    let mut execute = |announcement: &str, statements: &[&str]| {
         console.begin_line(announcement);
         for statement in statements {
             if let Err(error) = client.batch_execute(statement) {
@@ -201,10 +201,10 @@ pub fn vacuum(client: &mut Client, vacuum: Vacuum, console: &Console) {
     ];
     match vacuum {
         Vacuum::None => {}
-        Vacuum::Default => all("starting vacuum...", &small_tables),
+        Vacuum::Default => execute("starting vacuum...", &small_tables),
         Vacuum::All => {
-            all("starting vacuum...", &small_tables);
-            all(
+            execute("starting vacuum...", &small_tables);
+            execute(
                 "starting vacuum pgbench_accounts...",
                 &["vacuum analyze pgbench_accounts"],
             );
