@@ -8,9 +8,9 @@
 mod account;
 mod binaries;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -137,9 +137,10 @@ impl TemporaryCluster {
     fn prepare(bindir: PathBuf) -> Result<Self, Error> {
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let account = Account::choose(geteuid().as_raw(), &passwd)?;
-        let parent = temporary_parent(std::env::temp_dir());
+        let parent = temporary_parent(std::env::temp_dir(), account.lent.is_some());
         let directory = tempfile::Builder::new()
             .prefix(&format!("{PROGRAM}-"))
+            .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&parent)
             .map_err(|e| Error::io("create a directory in", &parent, e))?;
         let log_path = directory.path().join("server.log");
@@ -324,15 +325,21 @@ fn server_settings(config: &[(String, String)], connections: u32) -> Vec<String>
     ours.into_iter().chain(theirs).collect()
 }
 
-/// Where the private directory is made: `preferred` unless the socket's path in it would be
-/// longer than the 107 bytes that the system allows, or hold a comma, which separates paths.
-fn temporary_parent(preferred: PathBuf) -> PathBuf {
+/// Where the private directory is made: `preferred`, or `/tmp` where that does not do. The path
+/// of a socket has at most 107 bytes, a comma would separate two of them, and a lent user must
+/// get through.
+fn temporary_parent(preferred: PathBuf, lent: bool) -> PathBuf {
     let bytes = preferred.as_os_str().as_encoded_bytes();
     let socket_length = bytes.len() + format!("/{PROGRAM}-123456/.s.PGSQL.{PORT}").len();
-    if socket_length > 107 || bytes.contains(&b',') {
-        return PathBuf::from("/tmp");
+    let fits = socket_length <= 107 && !bytes.contains(&b',');
+    if fits && (!lent || preferred.ancestors().all(is_open_to_others)) {
+        return preferred;
     }
-    preferred
+    PathBuf::from("/tmp")
+}
+
+fn is_open_to_others(directory: &Path) -> bool {
+    fs::metadata(directory).is_ok_and(|metadata| metadata.mode() & 0o001 != 0)
 }
 
 /// The eighth line of the status file says whether connections are accepted.
@@ -427,6 +434,7 @@ pub(crate) mod tests {
         assert_eq!(show(&mut client, "listen_addresses"), "");
         assert_eq!(show(&mut client, "fsync"), "on");
         assert_eq!(session_of(pid), pid, "a session of its own");
+        assert_eq!(fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
         drop(cluster);
         assert!(!directory.exists());
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
@@ -498,11 +506,22 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_socket_path_that_is_too_long_moves_to_tmp() {
-        let short = PathBuf::from("/var/tmp");
-        assert_eq!(temporary_parent(short.clone()), short);
-        for unfit in ["/long".repeat(16), "/a,b".to_owned()] {
-            assert_eq!(temporary_parent(unfit.into()), Path::new("/tmp"));
+    fn a_directory_that_does_not_do_is_replaced_by_tmp() {
+        let private = tempfile::tempdir().unwrap();
+        fs::set_permissions(private.path(), Permissions::from_mode(0o700)).unwrap();
+        let long = "/long".repeat(16);
+        let cases = [
+            (Path::new("/var/tmp"), true, "/var/tmp"),
+            (Path::new(&long), false, "/tmp"),
+            (Path::new("/a,b"), false, "/tmp"),
+            (private.path(), true, "/tmp"),
+            (private.path(), false, private.path().to_str().unwrap()),
+        ];
+        for (preferred, lent, expected) in cases {
+            assert_eq!(
+                temporary_parent(preferred.to_owned(), lent),
+                Path::new(expected)
+            );
         }
     }
 }
