@@ -1,9 +1,36 @@
 //! What to connect to, as libpq understands it: options, connection strings and the environment
 //! come in, one [`Target`] goes out. Opens no sockets and resolves no names.
 
+mod attempts;
+mod environment;
+mod error;
+mod keywords;
+mod resolve;
+mod uri;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use attempts::{Addresses, AttemptFailure, Attempts};
+pub use environment::{Environment, ProcessEnvironment};
+pub use error::SettingsError;
+pub use keywords::Origin;
+
+/// What the command line says about the server.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ConnectionOptions {
+    /// `--host`: a name, an address, a socket directory, or a list of them.
+    pub host: Option<String>,
+    /// `--port`: a number, or a list with one for each host.
+    pub port: Option<String>,
+    /// `--username`.
+    pub user: Option<String>,
+    /// `--dbname` or the positional name: also a whole connection string or URI.
+    pub database: Option<String>,
+    /// Name of the program, for servers to show where the user gives no application name.
+    pub program_name: String,
+}
 
 /// A server to connect to, with every setting resolved.
 #[derive(Clone, PartialEq, Eq)]
@@ -36,7 +63,7 @@ pub struct Host {
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostName {
-    /// Directory of a Unix-domain socket.
+    /// Directory of a Unix-domain socket, or with `@` before it the same in the abstract namespace.
     SocketDirectory(PathBuf),
     /// A host name or numeric address.
     Network(String),
@@ -45,7 +72,8 @@ pub enum HostName {
 /// One address that a socket can be opened to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A Unix-domain socket.
+    /// A Unix-domain socket; in the abstract namespace if the path begins with `@`, which is not
+    /// part of the name then.
     Unix(PathBuf),
     /// A TCP address, with the host name that it was resolved from.
     Tcp {
@@ -54,6 +82,48 @@ pub enum Endpoint {
         /// What it resolved to.
         address: SocketAddr,
     },
+}
+
+impl HostName {
+    /// An absolute path or `@` makes it a socket directory.
+    pub fn parse(name: &str) -> Self {
+        if name.starts_with(['/', '@']) {
+            HostName::SocketDirectory(PathBuf::from(name))
+        } else {
+            HostName::Network(name.to_owned())
+        }
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    /// As libpq names it, to follow "connection to".
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Endpoint::Unix(path) => write!(f, "server on socket \"{}\"", path.display()),
+            Endpoint::Tcp { host, address } => {
+                let number = address.ip().to_string();
+                write!(f, "server at \"{host}\"")?;
+                if *host != number {
+                    write!(f, " ({number})")?;
+                }
+                write!(f, ", port {}", address.port())
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for ConnectionOptions {
+    /// As derived, but a connection string, which may hold a password, never reaches a log.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plain_name = |name: &&String| !name.contains(['=', ':']);
+        f.debug_struct("ConnectionOptions")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("user", &self.user)
+            .field("database", &self.database.as_ref().filter(plain_name))
+            .field("program_name", &self.program_name)
+            .finish()
+    }
 }
 
 impl std::fmt::Debug for Target {

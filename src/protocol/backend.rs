@@ -3,6 +3,8 @@
 
 use crate::event::SqlState;
 
+use super::excerpt::excerpt;
+
 /// What is wrong with a body.
 pub(super) type Problem = &'static str;
 
@@ -215,23 +217,53 @@ impl<'a> ServerMessage<'a> {
     }
 }
 
+impl<'a> ServerMessage<'a> {
+    /// The message as libpq prints it, with the line of the statement that it points at.
+    pub fn with_statement(self, statement: &'a [u8]) -> impl std::fmt::Display + use<'a> {
+        Explained {
+            message: self,
+            statement: Some(statement),
+        }
+    }
+}
+
 impl std::fmt::Display for ServerMessage<'_> {
     /// As libpq prints it: the message, and a line each for detail, hint, internal query and
     /// context. Bytes that are not UTF-8 are replaced. No newline at the end.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let severity = self.field(b'S').unwrap_or_else(|| self.severity());
+        let explained = Explained {
+            message: *self,
+            statement: None,
+        };
+        explained.fmt(f)
+    }
+}
+
+/// A message and, if it is known, the statement that it is about.
+struct Explained<'a> {
+    message: ServerMessage<'a>,
+    statement: Option<&'a [u8]>,
+}
+
+impl std::fmt::Display for Explained<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Explained { message, statement } = self;
         let text = String::from_utf8_lossy;
-        write!(f, "{}:  {}", text(severity), text(self.message()))?;
-        if let Some(position) = self.position() {
-            write!(f, " at character {position}")?;
+        let severity = message.field(b'S').unwrap_or_else(|| message.severity());
+        write!(f, "{}:  {}", text(severity), text(message.message()))?;
+        if let Some(position) = message.position() {
+            match statement.and_then(|statement| excerpt(statement, position)) {
+                Some(lines) => write!(f, "\n{lines}")?,
+                None => write!(f, " at character {position}")?,
+            }
         }
         for (kind, label) in [(b'D', "DETAIL"), (b'H', "HINT"), (b'q', "QUERY")] {
-            if let Some(value) = self.field(kind) {
+            if let Some(value) = message.field(kind) {
                 write!(f, "\n{label}:  {}", text(value))?;
             }
         }
         // libpq shows the context of errors and leaves out that of notices.
-        match (self.severity(), self.field(b'W')) {
+        match (message.severity(), message.field(b'W')) {
             (b"ERROR" | b"FATAL" | b"PANIC", Some(context)) => {
                 write!(f, "\nCONTEXT:  {}", text(context))
             }

@@ -8,6 +8,7 @@
 mod auth;
 mod backend;
 mod error;
+mod excerpt;
 mod framing;
 mod frontend;
 mod hostile;

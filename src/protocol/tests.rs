@@ -1002,6 +1002,26 @@ fn transaction_status_follows_the_server() {
 }
 
 #[test]
+fn a_session_that_repeats_itself_keeps_its_buffers_as_they_are() {
+    let mut session = running();
+    let mut repeat = || {
+        extended(&mut session);
+        session.consume_output(session.output().len());
+        for piece in EXTENDED.chunks(50) {
+            feed(&mut session, piece, &mut Vec::new()).unwrap();
+        }
+        (session.output.capacity(), session.held_bytes())
+    };
+    repeat();
+    let sizes = repeat();
+    for _ in 0..1000 {
+        let (output_bytes, held_bytes) = repeat();
+        assert!(output_bytes <= sizes.0.max(1024));
+        assert_eq!(held_bytes, sizes.1);
+    }
+}
+
+#[test]
 fn a_session_starts_anew_after_anything() {
     let mut session = running();
     extended(&mut session);
@@ -1057,6 +1077,11 @@ fn server_messages_give_their_fields() {
         message.to_string(),
         "FEHLER:  text at character 7\nDETAIL:  more\nHINT:  try\nQUERY:  select 1\n\
          CONTEXT:  somewhere"
+    );
+    assert_eq!(
+        message.with_statement(b"selec oops").to_string(),
+        "FEHLER:  text\nLINE 1: selec oops\n              ^\nDETAIL:  more\nHINT:  try\n\
+         QUERY:  select 1\nCONTEXT:  somewhere"
     );
     let bare = ServerMessage::parse(b"SFATAL\0C4\xff001\0M\xff\0\0").unwrap();
     assert!(bare.is_fatal());
