@@ -4,5 +4,6 @@ pub mod conninfo;
 pub mod error;
 pub mod event;
 pub mod plan;
+pub mod random;
 pub mod script;
 pub mod time;
