@@ -17,6 +17,7 @@ pub mod init;
 pub mod plan;
 pub mod protocol;
 pub mod result;
+pub mod random;
 pub mod script;
 pub mod server;
 pub mod stats;

@@ -1,0 +1,138 @@
+//! Meta commands: from words to [`CommandKind`], with the checks that need no running server.
+
+use std::time::Duration;
+
+use super::error::{EvalError, shown};
+use super::value::{Value, is_space, parse_integer};
+use super::variables::{Slot, Variables};
+
+/// How long a `\sleep` lasts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sleep {
+    pub(super) amount: Amount,
+    pub(super) unit: Unit,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Amount {
+    Constant(i64),
+    Variable(Slot),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Microseconds,
+    Milliseconds,
+    Seconds,
+}
+
+impl Unit {
+    fn microseconds(self) -> u64 {
+        match self {
+            Unit::Microseconds => 1,
+            Unit::Milliseconds => 1_000,
+            Unit::Seconds => 1_000_000,
+        }
+    }
+}
+
+impl Sleep {
+    /// How long; nothing for a negative number. Of a variable's text the leading integer counts.
+    pub fn duration(&self, variables: &Variables) -> Result<Duration, EvalError> {
+        let amount = match self.amount {
+            Amount::Constant(amount) => amount,
+            Amount::Variable(slot) => leading_integer(slot, variables)?,
+        };
+        let amount = u64::try_from(amount).unwrap_or(0);
+        Ok(Duration::from_micros(
+            amount.saturating_mul(self.unit.microseconds()),
+        ))
+    }
+}
+
+/// The integer at the start of a variable's text, saturated. Zero only if the text starts with a
+/// digit: everything else is taken for a mistake.
+fn leading_integer(slot: Slot, variables: &Variables) -> Result<i64, EvalError> {
+    let text = variables.text(slot)?;
+    let (negative, digits, _) = split_integer(&text);
+    let saturated = if negative { i64::MIN } else { i64::MAX };
+    let value = parse_integer(negative, digits).unwrap_or(saturated);
+    if value == 0 && !text.first().is_some_and(u8::is_ascii_digit) {
+        return Err(EvalError::SleepValue {
+            name: shown(variables.name(slot)),
+            text: shown(&text),
+        });
+    }
+    Ok(value)
+}
+
+/// Splits text into blanks with a sign (whether it is a minus), digits, and the rest.
+fn split_integer(text: &[u8]) -> (bool, &[u8], &[u8]) {
+    let blanks = text.iter().take_while(|&&byte| is_space(byte)).count();
+    let (negative, rest) = match &text[blanks..] {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (negative, &rest[..digits], &rest[digits..])
+}
+
+/// A command for the shell, before its variables are put in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellCommand {
+    pub(super) words: Vec<Word>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    Literal(Vec<u8>),
+    Variable(Slot),
+}
+
+/// The longest command that is handed to the shell, in bytes; pgbench's limit.
+const SHELL_COMMAND_MAX: usize = 254;
+
+impl ShellCommand {
+    /// The command line, its words joined by single blanks.
+    pub fn line(&self, variables: &Variables) -> Result<Vec<u8>, EvalError> {
+        let mut line = Vec::new();
+        for word in &self.words {
+            if !line.is_empty() {
+                line.push(b' ');
+            }
+            match word {
+                Word::Literal(text) => line.extend_from_slice(text),
+                Word::Variable(slot) => line.extend(variables.text(*slot)?),
+            }
+        }
+        if line.len() > SHELL_COMMAND_MAX {
+            return Err(EvalError::ShellTooLong(SHELL_COMMAND_MAX));
+        }
+        Ok(line)
+    }
+}
+
+/// The most bytes of its first line that a `\setshell` command is listened to; pgbench's limit.
+const SHELL_ANSWER_MAX: usize = 63;
+
+/// The value that a `\setshell` command gives by what it writes to standard output: an integer on
+/// the first line, with optional white space around it. An empty line is zero.
+pub fn setshell_value(output: &[u8]) -> Result<Value, EvalError> {
+    if output.is_empty() {
+        return Err(EvalError::SetShellNoOutput);
+    }
+    let line = output.split(|&byte| byte == b'\n').next().unwrap_or(output);
+    let line = &line[..line.len().min(SHELL_ANSWER_MAX)];
+    let not_integer = || EvalError::SetShellNotInteger(shown(line));
+    if line.iter().all(|&byte| is_space(byte)) {
+        return Ok(Value::Integer(0));
+    }
+    let (negative, digits, rest) = split_integer(line);
+    if digits.is_empty() || !rest.iter().all(|&byte| is_space(byte)) {
+        return Err(not_integer());
+    }
+    parse_integer(negative, digits)
+        .map(Value::Integer)
+        .ok_or_else(not_integer)
+}

@@ -1,0 +1,403 @@
+//! Parses one script: the pieces of its text become commands, meta commands by the rules of each.
+//! Goes on after an error, so that all errors of a script are told together.
+
+use super::error::{Excerpt, Problem, ScriptError, nearest, shown};
+use super::grammar;
+use super::meta::{Amount, ShellCommand, Sleep, Unit, Word};
+use super::splitter::{Piece, Splitter};
+use super::sql::{Capture, CapturedRows, Sql};
+use super::token::{Fault, Tokens, skip_blanks, word_at};
+use super::value::parse_integer;
+use super::variables::TableBuilder;
+use super::{Command, CommandKind, blocks};
+
+/// The most errors that are told of one script; whoever has more has one cause to find first.
+const ERRORS_MAX: usize = 20;
+
+/// The most words behind the name of a meta command; pgbench's limit.
+const WORDS_MAX: usize = 255;
+
+/// The name of a meta command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    Aset,
+    Elif,
+    Else,
+    Endif,
+    EndPipeline,
+    Gset,
+    If,
+    Set,
+    SetShell,
+    Shell,
+    Sleep,
+    StartPipeline,
+    SyncPipeline,
+}
+
+const NAMES: [(&str, Name); 13] = [
+    ("aset", Name::Aset),
+    ("elif", Name::Elif),
+    ("else", Name::Else),
+    ("endif", Name::Endif),
+    ("endpipeline", Name::EndPipeline),
+    ("gset", Name::Gset),
+    ("if", Name::If),
+    ("set", Name::Set),
+    ("setshell", Name::SetShell),
+    ("shell", Name::Shell),
+    ("sleep", Name::Sleep),
+    ("startpipeline", Name::StartPipeline),
+    ("syncpipeline", Name::SyncPipeline),
+];
+
+/// Parses the text of a script. `sql_number` counts the SQL commands of all scripts.
+pub(super) fn parse(
+    source: &str,
+    text: &[u8],
+    table: &mut TableBuilder,
+    sql_number: &mut usize,
+) -> Result<Vec<Command>, Vec<ScriptError>> {
+    let mut parser = Parser {
+        source,
+        table,
+        sql_number,
+        commands: Vec::new(),
+        errors: Vec::new(),
+        errors_omitted: 0,
+    };
+    for piece in Splitter::new(text) {
+        match piece {
+            Piece::Sql { text, line } => parser.sql(text, line),
+            Piece::Meta {
+                text,
+                line,
+                terminated,
+            } => parser.meta(text, line, terminated),
+        }
+    }
+    parser.finish()
+}
+
+struct Parser<'p> {
+    source: &'p str,
+    table: &'p mut TableBuilder,
+    sql_number: &'p mut usize,
+    commands: Vec<Command>,
+    errors: Vec<ScriptError>,
+    errors_omitted: usize,
+}
+
+impl Parser<'_> {
+    fn sql(&mut self, text: Vec<u8>, line: u64) {
+        let sql = Sql::new(&text, *self.sql_number, self.table);
+        *self.sql_number += 1;
+        let kind = CommandKind::Sql(sql);
+        self.commands.push(Command { line, text, kind });
+    }
+
+    fn meta(&mut self, text: &[u8], line: u64, terminated: bool) {
+        let name = word_at(text, skip_blanks(text, 1));
+        if name.is_empty() {
+            return;
+        }
+        let line_end = name.end;
+        let written = &text[name];
+        let arguments = Arguments {
+            text,
+            start: line_end,
+            terminated,
+        };
+        match self.meta_command(written, &arguments) {
+            Ok(Some(kind)) => {
+                let text = text.to_vec();
+                self.commands.push(Command { line, text, kind });
+            }
+            Ok(None) => {}
+            Err(fault) => self.fault(fault, text, line, written),
+        }
+    }
+
+    fn fault(&mut self, fault: Fault, text: &[u8], line: u64, name: &[u8]) {
+        if self.errors.len() == ERRORS_MAX {
+            self.errors_omitted += 1;
+            return;
+        }
+        self.errors.push(ScriptError {
+            source: Some(self.source.to_owned()),
+            line: Some(line),
+            problem: fault.problem,
+            command: Some(shown(name)),
+            excerpt: Some(Excerpt {
+                text: text.trim_ascii_end().to_vec(),
+                caret: fault.caret,
+            }),
+        });
+    }
+
+    /// What a meta command does; none for one that only changes the command before it.
+    fn meta_command(
+        &mut self,
+        written: &[u8],
+        arguments: &Arguments<'_>,
+    ) -> Result<Option<CommandKind>, Fault> {
+        let name = NAMES
+            .iter()
+            .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(written))
+            .map(|&(_, name)| name)
+            .ok_or_else(|| Fault {
+                problem: Problem::UnknownCommand {
+                    nearest: nearest(written, NAMES.iter().map(|&(name, _)| name)),
+                },
+                caret: None,
+            })?;
+        // Targets of jumps are filled in when all commands are there.
+        let otherwise = 0;
+        let end = 0;
+        Ok(Some(match name {
+            Name::Gset => {
+                self.capture(CapturedRows::TheOnly, arguments)?;
+                return Ok(None);
+            }
+            Name::Aset => {
+                self.capture(CapturedRows::LastOfEach, arguments)?;
+                return Ok(None);
+            }
+            Name::Set => self.set(arguments)?,
+            Name::If => CommandKind::If {
+                condition: grammar::parse(arguments.tokens(), self.table)?,
+                otherwise,
+            },
+            Name::Elif => CommandKind::Elif {
+                condition: grammar::parse(arguments.tokens(), self.table)?,
+                otherwise,
+                end,
+            },
+            Name::Else => arguments.nothing(CommandKind::Else { end })?,
+            Name::Endif => arguments.nothing(CommandKind::Endif)?,
+            Name::Sleep => CommandKind::Sleep(self.sleep(arguments)?),
+            Name::Shell => self.shell(arguments)?,
+            Name::SetShell => self.set_shell(arguments)?,
+            Name::StartPipeline => arguments.nothing(CommandKind::StartPipeline)?,
+            Name::SyncPipeline => arguments.nothing(CommandKind::SyncPipeline)?,
+            Name::EndPipeline => arguments.nothing(CommandKind::EndPipeline)?,
+        }))
+    }
+
+    /// `\set NAME EXPRESSION`
+    fn set(&mut self, arguments: &Arguments<'_>) -> Result<CommandKind, Fault> {
+        let name = word_at(arguments.text, skip_blanks(arguments.text, arguments.start));
+        if name.is_empty() {
+            return Err(missing("variable name"));
+        }
+        let expression = grammar::parse(arguments.tokens_from(name.end), self.table)?;
+        Ok(CommandKind::Set {
+            variable: self.table.slot(&arguments.text[name]),
+            expression,
+        })
+    }
+
+    /// `\gset [PREFIX]`, `\aset [PREFIX]`
+    fn capture(&mut self, rows: CapturedRows, arguments: &Arguments<'_>) -> Result<(), Fault> {
+        let words = arguments.words(1)?;
+        let prefix = words.first().map_or(&[][..], |word| word.text).to_vec();
+        if let Some(Command {
+            kind: CommandKind::Sql(sql),
+            ..
+        }) = self.commands.last_mut()
+            && sql.capture.is_none()
+        {
+            sql.capture = Some(Capture { rows, prefix });
+            return Ok(());
+        }
+        Err(Fault {
+            problem: Problem::GsetWithoutSql,
+            caret: None,
+        })
+    }
+
+    /// `\sleep NUMBER [UNIT]`, the two of which may be one word.
+    fn sleep(&mut self, arguments: &Arguments<'_>) -> Result<Sleep, Fault> {
+        let words = arguments.words(2)?;
+        let Some(&number) = words.first() else {
+            return Err(missing("number"));
+        };
+        if let Some(name) = number.text.strip_prefix(b":") {
+            return Ok(Sleep {
+                amount: Amount::Variable(self.table.slot(name)),
+                unit: words.get(1).map_or(Ok(Unit::Seconds), sleep_unit)?,
+            });
+        }
+        let signed = usize::from(matches!(number.text, [b'+' | b'-', ..]));
+        let digits = word_digits(&number.text[signed..]);
+        let end = signed + digits.len();
+        let glued = &number.text[end..];
+        if digits.is_empty() || (!glued.is_empty() && words.len() > 1) {
+            return Err(Fault {
+                problem: Problem::SleepNotInteger(shown(number.text)),
+                caret: Some(number.offset),
+            });
+        }
+        let glued = (!glued.is_empty()).then_some(Argument {
+            offset: number.offset + end,
+            text: glued,
+        });
+        let unit = glued.as_ref().or(words.get(1));
+        let negative = number.text.starts_with(b"-");
+        let saturated = if negative { i64::MIN } else { i64::MAX };
+        Ok(Sleep {
+            amount: Amount::Constant(parse_integer(negative, digits).unwrap_or(saturated)),
+            unit: unit.map_or(Ok(Unit::Seconds), sleep_unit)?,
+        })
+    }
+
+    /// `\shell COMMAND…`
+    fn shell(&mut self, arguments: &Arguments<'_>) -> Result<CommandKind, Fault> {
+        let words = arguments.words(WORDS_MAX)?;
+        if words.is_empty() {
+            return Err(missing("command"));
+        }
+        Ok(CommandKind::Shell(self.shell_command(&words)))
+    }
+
+    /// `\setshell NAME COMMAND…`
+    fn set_shell(&mut self, arguments: &Arguments<'_>) -> Result<CommandKind, Fault> {
+        let words = arguments.words(WORDS_MAX)?;
+        match &words[..] {
+            [] => Err(missing("variable name")),
+            [_] => Err(missing("command")),
+            [name, command @ ..] => Ok(CommandKind::SetShell {
+                variable: self.table.slot(name.text),
+                command: self.shell_command(command),
+            }),
+        }
+    }
+
+    fn shell_command(&mut self, words: &[Argument<'_>]) -> ShellCommand {
+        let words = words
+            .iter()
+            .map(|word| match word.text {
+                [b':', rest @ ..] if rest.starts_with(b":") => Word::Literal(rest.to_vec()),
+                [b':', name @ ..] => Word::Variable(self.table.slot(name)),
+                text => Word::Literal(text.to_vec()),
+            })
+            .collect();
+        ShellCommand { words }
+    }
+
+    fn finish(mut self) -> Result<Vec<Command>, Vec<ScriptError>> {
+        if self.errors.is_empty() {
+            let problem = if self.commands.is_empty() {
+                Some((Problem::EmptyScript, None))
+            } else {
+                blocks::resolve(&mut self.commands).err()
+            };
+            let Some((problem, line)) = problem else {
+                return Ok(self.commands);
+            };
+            self.errors.push(self.scripts_error(problem, line));
+        }
+        if self.errors_omitted > 0 {
+            let omitted = Problem::Omitted(self.errors_omitted);
+            self.errors.push(self.scripts_error(omitted, None));
+        }
+        Err(self.errors)
+    }
+
+    fn scripts_error(&self, problem: Problem, line: Option<u64>) -> ScriptError {
+        ScriptError {
+            source: Some(self.source.to_owned()),
+            line,
+            problem,
+            command: None,
+            excerpt: None,
+        }
+    }
+}
+
+/// What follows the name of a meta command.
+struct Arguments<'a> {
+    /// The whole command, since carets count from its backslash.
+    text: &'a [u8],
+    start: usize,
+    terminated: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Argument<'a> {
+    offset: usize,
+    text: &'a [u8],
+}
+
+impl<'a> Arguments<'a> {
+    fn tokens(&self) -> Tokens<'a> {
+        self.tokens_from(self.start)
+    }
+
+    fn tokens_from(&self, start: usize) -> Tokens<'a> {
+        Tokens::new(self.text, start, self.terminated)
+    }
+
+    /// The words; an error if there are more than `allowed`.
+    fn words(&self, allowed: usize) -> Result<Vec<Argument<'a>>, Fault> {
+        let mut words = Vec::new();
+        let mut at = self.start;
+        loop {
+            let word = word_at(self.text, skip_blanks(self.text, at));
+            if word.is_empty() {
+                return Ok(words);
+            }
+            if words.len() == allowed {
+                return Err(Fault {
+                    problem: Problem::TooManyArguments(allowed),
+                    caret: Some(word.start),
+                });
+            }
+            at = word.end;
+            words.push(Argument {
+                offset: word.start,
+                text: &self.text[word],
+            });
+        }
+    }
+
+    /// Makes sure that there are no words.
+    fn nothing(&self, kind: CommandKind) -> Result<CommandKind, Fault> {
+        let word = word_at(self.text, skip_blanks(self.text, self.start));
+        if word.is_empty() {
+            return Ok(kind);
+        }
+        Err(Fault {
+            problem: Problem::UnexpectedArgument(shown(&self.text[word])),
+            caret: None,
+        })
+    }
+}
+
+fn missing(what: &'static str) -> Fault {
+    Fault {
+        problem: Problem::MissingArgument(what),
+        caret: None,
+    }
+}
+
+fn word_digits(text: &[u8]) -> &[u8] {
+    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    &text[..count]
+}
+
+fn sleep_unit(word: &Argument<'_>) -> Result<Unit, Fault> {
+    let is = |unit: &str| word.text.eq_ignore_ascii_case(unit.as_bytes());
+    if is("us") {
+        Ok(Unit::Microseconds)
+    } else if is("ms") {
+        Ok(Unit::Milliseconds)
+    } else if is("s") {
+        Ok(Unit::Seconds)
+    } else {
+        Err(Fault {
+            problem: Problem::SleepUnit(shown(word.text)),
+            caret: Some(word.offset),
+        })
+    }
+}
