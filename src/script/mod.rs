@@ -8,6 +8,8 @@
 mod blocks;
 mod builder;
 pub mod builtin;
+#[cfg(test)]
+mod cases;
 mod error;
 mod expression;
 mod functions;
