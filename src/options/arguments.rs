@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     pub pressure: Pressure,
     #[command(flatten)]
-    pub duration: RunLength,
+    pub length: RunLength,
     #[command(flatten)]
     pub errors: OnErrors,
     #[command(flatten)]
@@ -47,19 +47,19 @@ pub(super) struct Arguments {
 pub(super) struct Connection {
     /// Database to connect to, or a whole connection string (postgresql://... or key=value ...); the default is $PGDATABASE, else the user's name.
     #[arg(value_name = "DBNAME")]
-    pub positional: Vec<OsString>,
+    pub positional: Option<String>,
     /// Database to connect to, the same as DBNAME without an option.
     #[arg(short = 'd', long, value_name = "DBNAME")]
-    pub dbname: Option<OsString>,
+    pub dbname: Option<String>,
     /// Host name or address of the server, or the directory of its Unix-domain socket; the default is $PGHOST, else the local socket.
     #[arg(short = 'h', long, value_name = "HOST")]
-    pub host: Option<OsString>,
+    pub host: Option<String>,
     /// Port of the server; the default is $PGPORT, else 5432.
     #[arg(short = 'p', long, value_name = "PORT")]
-    pub port: Option<OsString>,
+    pub port: Option<String>,
     /// User to connect as; the default is $PGUSER, else the name of the operating system's user.
     #[arg(short = 'U', long, value_name = "USER")]
-    pub username: Option<OsString>,
+    pub username: Option<String>,
 }
 
 /// What the clients execute.
@@ -130,7 +130,7 @@ pub(super) struct RunLength {
 #[command(next_help_heading = "On errors")]
 pub(super) struct OnErrors {
     /// How often in all a transaction is tried that ends with a serialization or deadlock error; 1 by default, 0 is no limit and needs -L or -T.
-    #[arg(long, value_name = "N", value_parser = values::tries)]
+    #[arg(long, value_name = "N", value_parser = values::from_zero)]
     pub max_tries: Option<u32>,
 }
 

@@ -20,6 +20,13 @@ pub(super) fn usage_with_hint(message: impl Into<String>, hint: impl Into<String
     Error::Usage(Report::new(message).hint(hint))
 }
 
+/// A second name of a database.
+pub(super) fn too_many_arguments(surplus: &str) -> Error {
+    usage(format!(
+        "too many command-line arguments (first is \"{surplus}\")"
+    ))
+}
+
 /// What clap found wrong with the arguments.
 pub(super) fn explain(complaint: &clap::Error, command: &Command) -> Error {
     let named = text(complaint, ContextKind::InvalidArg);
@@ -67,7 +74,8 @@ fn unknown(named: &str) -> Error {
             "pgmark takes the password from $PGPASSWORD or the password file.",
         ),
         Some(letter) if !letter.starts_with('-') => usage(format!("invalid option -- '{letter}'")),
-        _ => usage(format!("unrecognized option '{named}'")),
+        Some(_) => usage(format!("unrecognized option '{named}'")),
+        None => too_many_arguments(named),
     }
 }
 

@@ -136,7 +136,7 @@ fn long_option(command: &Command, typed: &[u8]) -> Result<Typed, Error> {
     let end = typed.iter().position(|byte| *byte == b'=');
     let prefix = String::from_utf8_lossy(&typed[..end.unwrap_or(typed.len())]).into_owned();
     let name = full_name(command, &prefix)?;
-    let value_follows = end.is_none() && takes_value(find_long(command, &name));
+    let value_follows = end.is_none() && find_long(command, &name).is_some_and(takes_value);
     Ok(Typed {
         name,
         value_follows,
@@ -150,7 +150,7 @@ fn short_options(command: &Command, letters: &[u8]) -> Vec<Typed> {
         let arg = command
             .get_arguments()
             .find(|arg| arg.get_short() == Some(char::from(*letter)));
-        let with_value = takes_value(arg);
+        let with_value = arg.is_some_and(takes_value);
         options.push(Typed {
             name: arg
                 .and_then(Arg::get_long)
@@ -167,13 +167,13 @@ fn short_options(command: &Command, letters: &[u8]) -> Vec<Typed> {
 /// The only name that begins with `prefix`, or `prefix` itself if none does.
 fn full_name(command: &Command, prefix: &str) -> Result<String, Error> {
     let pgbench = PGBENCH_OPTIONS.iter().map(|(_, name)| *name);
-    let ours = command.get_arguments().filter_map(Arg::get_long);
-    if pgbench.clone().chain(ours.clone()).any(|name| name == prefix) {
-        return Ok(prefix.to_owned());
-    }
     let mut candidates: Vec<&str> = pgbench.filter(|name| name.starts_with(prefix)).collect();
     if candidates.is_empty() {
+        let ours = command.get_arguments().filter_map(Arg::get_long);
         candidates = ours.filter(|name| name.starts_with(prefix)).collect();
+    }
+    if candidates.contains(&prefix) || find_long(command, prefix).is_some() {
+        return Ok(prefix.to_owned());
     }
     match candidates.as_slice() {
         [] => Ok(prefix.to_owned()),
@@ -191,11 +191,10 @@ fn find_long<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
         .find(|arg| arg.get_long() == Some(name))
 }
 
-fn takes_value(arg: Option<&Arg>) -> bool {
-    arg.is_some_and(|arg| {
-        arg.get_num_args()
-            .map_or(arg.get_action().takes_values(), |range| {
-                range.takes_values()
-            })
-    })
+/// Whether a value follows, in the same argument or the next.
+pub(super) fn takes_value(arg: &Arg) -> bool {
+    match arg.get_num_args() {
+        Some(range) => range.takes_values(),
+        None => arg.get_action().takes_values(),
+    }
 }

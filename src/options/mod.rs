@@ -9,24 +9,31 @@ mod complaint;
 mod expand;
 mod help;
 mod into_plan;
+mod scripts;
 mod values;
 
 use std::ffi::OsString;
 
-use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use clap::{Command, CommandFactory, FromArgMatches};
 
 use arguments::Arguments;
-use complaint::{explain, spelled, usage, usage_with_hint};
-use expand::{Expanded, expand};
+use complaint::{explain, usage, usage_with_hint};
+use expand::{Expanded, expand, takes_value};
+use into_plan::{Typed, into_plan};
 
+use crate::conninfo::Environment;
 use crate::error::Error;
 use crate::plan::{Plan, Text};
 
 /// Turns the arguments, the first of which is the program's name, into a plan. `environment`
-/// looks up environment variables.
+/// knows what was not typed.
+///
+/// # Errors
+/// [`Error::Usage`] for what is wrong with the options, [`Error::Script`] and [`Error::Io`] for
+/// what is wrong with the scripts that they name.
 pub fn parse(
     argv: impl Iterator<Item = OsString>,
-    environment: &Environment,
+    environment: &dyn Environment,
 ) -> Result<Plan, Error> {
     let command = command();
     let argv = match expand(&command, argv)? {
@@ -38,16 +45,23 @@ pub fn parse(
         .clone()
         .try_get_matches_from(argv)
         .map_err(|complaint| explain(&complaint, &command))?;
-    let arguments = Arguments::from_arg_matches(&matches)
-        .map_err(|complaint| explain(&complaint, &command))?;
-    into_plan::into_plan(arguments, &matches, environment)
+    let arguments =
+        Arguments::from_arg_matches(&matches).map_err(|complaint| explain(&complaint, &command))?;
+    let typed = Typed {
+        command: &command,
+        matches: &matches,
+    };
+    into_plan(&arguments, &typed, environment)
 }
 
 /// The options as clap knows them. Like getopt, an option that needs a value takes whatever comes
 /// next, even if it begins with a hyphen.
 fn command() -> Command {
     Arguments::command().mut_args(|arg| {
-        let takes_hyphens = !arg.is_positional() && arg.get_action().takes_values();
+        let takes_hyphens = !arg.is_positional() && takes_value(&arg);
         arg.allow_hyphen_values(takes_hyphens)
     })
 }
+
+#[cfg(test)]
+mod tests;

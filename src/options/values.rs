@@ -27,8 +27,8 @@ pub(super) fn count(text: &str) -> Result<u32, Rejected> {
     }
 }
 
-/// `--max-tries`: 0, which means no limit, to 2147483647.
-pub(super) fn tries(text: &str) -> Result<u32, Rejected> {
+/// `--max-tries` and the weights of scripts: 0 to 2147483647.
+pub(super) fn from_zero(text: &str) -> Result<u32, Rejected> {
     match whole_number(text)? {
         number @ 0..=COUNT_MAX => Ok(number as u32),
         _ => Err(Rejected::OutOfRange("0..2147483647")),
@@ -232,11 +232,11 @@ mod tests {
     }
 
     #[test]
-    fn unlimited_tries_are_written_as_zero() {
-        assert_eq!(tries("0"), Ok(0));
-        assert_eq!(tries("3"), Ok(3));
-        assert_eq!(tries("abc"), Err(Rejected::Malformed));
-        assert_eq!(tries("-1"), Err(Rejected::OutOfRange("0..2147483647")));
+    fn some_numbers_begin_at_zero() {
+        assert_eq!(from_zero("0"), Ok(0));
+        assert_eq!(from_zero("3"), Ok(3));
+        assert_eq!(from_zero("abc"), Err(Rejected::Malformed));
+        assert_eq!(from_zero("-1"), Err(Rejected::OutOfRange("0..2147483647")));
     }
 
     #[test]

@@ -1,0 +1,309 @@
+//! From what was typed to what will be done: checks that concern several options, in pgbench's
+//! order, then the defaults.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command};
+
+use super::arguments::{Arguments, Keep};
+use super::complaint::{spelled, too_many_arguments};
+use super::values::{self, Rejected, SeedSource};
+use super::{scripts, usage, usage_with_hint};
+use crate::conninfo::{ConnectionOptions, Environment, Target};
+use crate::error::Error;
+use crate::plan::{
+    ClusterPlan, InitPlan, InitStep, Load, Plan, QueryMode, RunPlan, Seed, ServerChoice, StopRule,
+    Tables, Vacuum,
+};
+use crate::script::ScriptSet;
+use crate::time::Clock;
+
+/// The plan that these arguments ask for. `typed` tells which of them really stood there.
+pub(super) fn into_plan(
+    arguments: &Arguments,
+    typed: &Typed<'_>,
+    environment: &dyn Environment,
+) -> Result<Plan, Error> {
+    if let Some(text) = scripts::text_to_show(&arguments.work)? {
+        return Ok(Plan::Show(text));
+    }
+    let seed = seed(arguments.work.random_seed, environment)?;
+    check_database_name(arguments)?;
+    if arguments.tables.initialize {
+        typed.refuse_but(FOR_TABLES, "initialization mode (-i)")?;
+        return Ok(Plan::Init(InitPlan {
+            target: target(arguments, environment)?,
+            tables: tables(arguments),
+        }));
+    }
+    let scripts = scripts::read(typed.matches)?;
+    typed.refuse(&["init_steps"], "benchmarking mode, which is without -i")?;
+    check_combinations(arguments)?;
+    Ok(Plan::Run(Box::new(RunPlan {
+        server: server(arguments, typed, environment)?,
+        scale: stated_scale(arguments, &scripts),
+        scripts,
+        load: load(arguments),
+        query_mode: arguments.work.protocol.unwrap_or(QueryMode::Simple),
+        vacuum: vacuum(arguments),
+        seed,
+        log: log_path(&arguments.keep),
+        progress: arguments.show.progress,
+    })))
+}
+
+/// The options that may stand beside `-i`, by the names of their fields.
+const FOR_TABLES: &[&str] = &[
+    "initialize",
+    "init_steps",
+    "scale",
+    "quiet",
+    "no_vacuum",
+    "positional",
+    "dbname",
+    "host",
+    "port",
+    "username",
+    "random_seed",
+];
+
+/// Which options were typed, as opposed to what they are worth.
+pub(super) struct Typed<'a> {
+    pub command: &'a Command,
+    pub matches: &'a ArgMatches,
+}
+
+impl Typed<'_> {
+    /// Fails if one of these options was typed.
+    fn refuse(&self, options: &[&str], mode: &str) -> Result<(), Error> {
+        self.refuse_if(|option| options.contains(&option), mode)
+    }
+
+    /// Fails if any option was typed that is not one of these.
+    fn refuse_but(&self, options: &[&str], mode: &str) -> Result<(), Error> {
+        self.refuse_if(|option| !options.contains(&option), mode)
+    }
+
+    fn refuse_if(&self, wrong: impl Fn(&str) -> bool, mode: &str) -> Result<(), Error> {
+        let names: Vec<String> = self
+            .command
+            .get_arguments()
+            .filter(|arg| {
+                let source = self.matches.value_source(arg.get_id().as_str());
+                source == Some(ValueSource::CommandLine) && wrong(arg.get_id().as_str())
+            })
+            .map(spelled)
+            .collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        Err(usage(format!(
+            "some of the options cannot be used in {mode}: {}",
+            names.join(", ")
+        )))
+    }
+}
+
+fn check_database_name(arguments: &Arguments) -> Result<(), Error> {
+    match (
+        &arguments.connection.dbname,
+        &arguments.connection.positional,
+    ) {
+        (Some(_), Some(surplus)) => Err(too_many_arguments(surplus)),
+        (Some(name), None) if name.starts_with('-') => Err(usage_with_hint(
+            format!("-d/--dbname needs the name of a database, not \"{name}\""),
+            "-d is the database, as in pgbench since version 18; it no longer means debugging.",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Options that exclude or need each other, in the order in which pgbench looks at them.
+fn check_combinations(arguments: &Arguments) -> Result<(), Error> {
+    let (length, keep) = (&arguments.length, &arguments.keep);
+    if length.transactions.is_some() && length.time.is_some() {
+        return Err(usage(
+            "specify either a number of transactions (-t) or a duration (-T), not both",
+        ));
+    }
+    if keep.log_prefix.is_some() && keep.log_file.is_some() {
+        return Err(usage("specify either --log-prefix or --log-file, not both"));
+    }
+    if keep.log_prefix.is_some() && !keep.log {
+        return Err(usage(
+            "--log-prefix can only be used when logging transactions (-l)",
+        ));
+    }
+    let unlimited = arguments.errors.max_tries == Some(0);
+    if unlimited && arguments.show.latency_limit.is_none() && length.time.is_none() {
+        return Err(usage(
+            "an unlimited number of tries (--max-tries=0) needs a latency limit (-L) or a duration (-T)",
+        ));
+    }
+    let cluster = &arguments.cluster;
+    if arguments.tables.quiet && !cluster.temp_cluster {
+        return Err(usage(
+            "-q/--quiet cannot be used in benchmarking mode, which is without -i; it goes with --temp-cluster too",
+        ));
+    }
+    Ok(())
+}
+
+/// The server under test: there already, or made for this run.
+fn server(
+    arguments: &Arguments,
+    typed: &Typed<'_>,
+    environment: &dyn Environment,
+) -> Result<ServerChoice, Error> {
+    if !arguments.cluster.temp_cluster {
+        typed.refuse(
+            &["bindir", "temp_config", "temp_keep"],
+            "a run without --temp-cluster",
+        )?;
+        return Ok(ServerChoice::Given(target(arguments, environment)?));
+    }
+    typed.refuse(
+        &["positional", "dbname", "host", "port", "username"],
+        "a run with --temp-cluster, which brings a server of its own",
+    )?;
+    Ok(ServerChoice::Temporary(ClusterPlan {
+        bindir: arguments.cluster.bindir.clone(),
+        config: arguments.cluster.temp_config.clone(),
+        keep: arguments.cluster.temp_keep,
+        scale: arguments.tables.scale.unwrap_or(1),
+        quiet: arguments.tables.quiet,
+    }))
+}
+
+fn target(arguments: &Arguments, environment: &dyn Environment) -> Result<Target, Error> {
+    let typed = &arguments.connection;
+    let database = typed.dbname.as_ref().or(typed.positional.as_ref());
+    let options = ConnectionOptions {
+        host: typed.host.clone(),
+        port: typed.port.clone(),
+        user: typed.username.clone(),
+        database: database.cloned(),
+        program_name: "pgmark".to_owned(),
+    };
+    Target::resolve(&options, environment).map_err(|error| {
+        let looks_like_definition = database.is_some_and(|name| name.contains('='));
+        match Error::from(error) {
+            // In psql -v takes a definition, and here the next word is the database.
+            Error::Usage(report) if arguments.work.vacuum_all && looks_like_definition => {
+                Error::Usage(report.hint("-v vacuums; a variable is defined with -D NAME=VALUE."))
+            }
+            other => other,
+        }
+    })
+}
+
+/// `-s` in a run. With a temporary cluster it is the size of the tables, which builtin scripts
+/// count for themselves and others are told.
+fn stated_scale(arguments: &Arguments, scripts: &ScriptSet) -> Option<u32> {
+    if arguments.cluster.temp_cluster && scripts.any_builtin {
+        return None;
+    }
+    arguments.tables.scale
+}
+
+fn load(arguments: &Arguments) -> Load {
+    let clients = arguments.pressure.client.unwrap_or(1);
+    Load {
+        clients,
+        // A thread without a client would do nothing.
+        threads: arguments.pressure.jobs.unwrap_or(1).min(clients),
+        stop: match (arguments.length.time, arguments.length.transactions) {
+            (Some(time), _) => StopRule::Time(time),
+            (None, transactions) => StopRule::Transactions(transactions.unwrap_or(10).into()),
+        },
+        reconnect: arguments.pressure.connect,
+        latency_limit: arguments.show.latency_limit,
+        max_tries: match arguments.errors.max_tries {
+            Some(0) => None,
+            given => Some(given.unwrap_or(1)),
+        },
+    }
+}
+
+/// `-n` beats `-v`, as in pgbench.
+fn vacuum(arguments: &Arguments) -> Vacuum {
+    match (arguments.work.no_vacuum, arguments.work.vacuum_all) {
+        (true, _) => Vacuum::None,
+        (false, true) => Vacuum::All,
+        (false, false) => Vacuum::Default,
+    }
+}
+
+fn tables(arguments: &Arguments) -> Tables {
+    use InitStep::{CreateTables, DropTables, GenerateClientSide, PrimaryKeys};
+    let mut steps = match &arguments.tables.init_steps {
+        Some(steps) => steps.0.clone(),
+        None => vec![
+            DropTables,
+            CreateTables,
+            GenerateClientSide,
+            InitStep::Vacuum,
+            PrimaryKeys,
+        ],
+    };
+    if arguments.work.no_vacuum {
+        steps.retain(|step| *step != InitStep::Vacuum);
+    }
+    Tables {
+        steps,
+        scale: arguments.tables.scale.unwrap_or(1),
+        quiet: arguments.tables.quiet,
+    }
+}
+
+fn log_path(keep: &Keep) -> Option<PathBuf> {
+    if let Some(path) = &keep.log_file {
+        return Some(path.clone());
+    }
+    if !keep.log {
+        return None;
+    }
+    let mut name = keep
+        .log_prefix
+        .clone()
+        .unwrap_or_else(|| "pgmark_log".into());
+    name.push(format!(".{}.csv", std::process::id()));
+    Some(PathBuf::from(name))
+}
+
+/// The option, else the environment, else the time. A bad value in the environment is an error
+/// even if an option overrides it, as in pgbench.
+fn seed(option: Option<SeedSource>, environment: &dyn Environment) -> Result<Seed, Error> {
+    let from_environment = match environment.variable(SEED_VARIABLE) {
+        Some(text) => Some(values::seed(&text.to_string_lossy()).map_err(
+            |rejected| match rejected {
+                Rejected::Because(message, Some(hint)) => {
+                    usage_with_hint(format!("{message} (in ${SEED_VARIABLE})"), hint)
+                }
+                other => usage(format!("{other} (in ${SEED_VARIABLE})")),
+            },
+        )?),
+        None => None,
+    };
+    let given = option.or(from_environment);
+    Ok(Seed {
+        value: match given.unwrap_or(SeedSource::Time) {
+            SeedSource::Number(number) => number,
+            SeedSource::Time => microseconds_now(),
+            // The standard library keys its hashers from the system's source of randomness.
+            SeedSource::Random => RandomState::new().build_hasher().finish(),
+        },
+        explicit: given.is_some(),
+    })
+}
+
+const SEED_VARIABLE: &str = "PGBENCH_RANDOM_SEED";
+
+/// Unix time; only its low bits matter.
+fn microseconds_now() -> u64 {
+    let clock = Clock::start();
+    (clock.unix_ns(clock.now()) / 1000) as u64
+}

@@ -1,0 +1,151 @@
+//! Scripts and definitions of the command line, read in the order in which they were given.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use clap::ArgMatches;
+
+use super::arguments::Work;
+use super::values::{self, Rejected};
+use super::{usage, usage_with_hint};
+use crate::error::Error;
+use crate::plan::Text;
+use crate::script::builtin::{self, BUILTINS, Builtin, NotFound};
+use crate::script::{Dialect, ScriptSet, ScriptSetBuilder};
+
+/// What is printed instead of a run: the list of the builtin scripts, or the text of one.
+pub(super) fn text_to_show(work: &Work) -> Result<Option<Text>, Error> {
+    if work.builtin.iter().any(|name| name == "list") {
+        return Ok(Some(Text::Stderr(list())));
+    }
+    let Some(name) = &work.show_script else {
+        return Ok(None);
+    };
+    let builtin = find(name)?;
+    Ok(Some(Text::Stderr(format!(
+        "-- {}: {}\n{}\n",
+        builtin.name, builtin.display_name, builtin.text
+    ))))
+}
+
+/// All scripts and definitions; tpcb-like where no script was asked for.
+pub(super) fn read(matches: &ArgMatches) -> Result<ScriptSet, Error> {
+    let mut builder = ScriptSetBuilder::new(Dialect::Extended);
+    let given = in_order(matches);
+    for (kind, argument) in &given {
+        match kind {
+            Kind::Builtin => {
+                let (name, weight) = split_weight(argument)?;
+                builder.add_builtin(find(name)?, weight);
+            }
+            Kind::File => {
+                let (name, weight) = split_weight(argument)?;
+                builder.add_file(name.to_string_lossy(), &read_file(name)?, weight);
+            }
+            Kind::Definition => {
+                let bytes = argument.as_bytes();
+                let sign = bytes.iter().position(|byte| *byte == b'=');
+                // Without a sign there is no value, which the builder refuses.
+                let (name, value) = bytes.split_at(sign.unwrap_or(bytes.len()));
+                builder.define(name, value.get(1..).unwrap_or_default());
+            }
+        }
+    }
+    if given.iter().all(|(kind, _)| *kind == Kind::Definition) {
+        builder.add_builtin(builtin::DEFAULT, 1);
+    }
+    Ok(builder.finish()?)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Builtin,
+    File,
+    Definition,
+}
+
+/// The options concerned, by the names of their fields. `-N` and `-S` stand for a builtin script
+/// and carry its name.
+const OPTIONS: &[(&str, Kind)] = &[
+    ("builtin", Kind::Builtin),
+    ("skip_some_updates", Kind::Builtin),
+    ("select_only", Kind::Builtin),
+    ("file", Kind::File),
+    ("define", Kind::Definition),
+];
+
+fn in_order(matches: &ArgMatches) -> Vec<(Kind, OsString)> {
+    let mut given: Vec<(usize, Kind, OsString)> = Vec::new();
+    for (option, kind) in OPTIONS {
+        let indices = matches.indices_of(option).into_iter().flatten();
+        let values = matches.get_many::<OsString>(option).into_iter().flatten();
+        given.extend(
+            indices
+                .zip(values)
+                .map(|(index, value)| (index, *kind, value.clone())),
+        );
+    }
+    given.sort_by_key(|(index, ..)| *index);
+    given
+        .into_iter()
+        .map(|(_, kind, value)| (kind, value))
+        .collect()
+}
+
+/// Name and weight: the weight stands after the last `@` and is 1 if there is none.
+fn split_weight(argument: &OsStr) -> Result<(&OsStr, u32), Error> {
+    let bytes = argument.as_bytes();
+    let Some(at) = bytes.iter().rposition(|byte| *byte == b'@') else {
+        return Ok((argument, 1));
+    };
+    let (name, weight) = (&bytes[..at], String::from_utf8_lossy(&bytes[at + 1..]));
+    match values::from_zero(&weight) {
+        Ok(number) => Ok((OsStr::from_bytes(name), number)),
+        Err(Rejected::OutOfRange(range)) => Err(usage(format!(
+            "weight specification out of range ({range}): \"{weight}\""
+        ))),
+        Err(Rejected::Malformed | Rejected::Because(..)) => Err(usage_with_hint(
+            format!("invalid weight specification: \"@{weight}\""),
+            "If the @ belongs to the name of the file, add @1.",
+        )),
+    }
+}
+
+fn read_file(name: &OsStr) -> Result<Vec<u8>, Error> {
+    if name != "-" {
+        let path = Path::new(name);
+        return std::fs::read(path).map_err(|error| Error::io("read", path, error));
+    }
+    let mut text = Vec::new();
+    std::io::stdin()
+        .read_to_end(&mut text)
+        .map_err(|error| Error::io("read", Path::new("standard input"), error))?;
+    Ok(text)
+}
+
+fn find(prefix: &OsStr) -> Result<&'static Builtin, Error> {
+    let prefix = prefix.to_string_lossy();
+    builtin::find(&prefix).map_err(|error| {
+        let message = match error {
+            NotFound::Unknown => format!("no builtin script is called \"{prefix}\""),
+            NotFound::Ambiguous => {
+                format!("ambiguous: several builtin scripts begin with \"{prefix}\"")
+            }
+        };
+        let names = BUILTINS.each_ref().map(|builtin| builtin.name);
+        usage_with_hint(
+            message,
+            format!("Builtin scripts are: {}.", names.join(", ")),
+        )
+    })
+}
+
+fn list() -> String {
+    let mut text = "Available builtin scripts:\n".to_owned();
+    for builtin in &BUILTINS {
+        text.push_str(&format!("  {}: {}\n", builtin.name, builtin.display_name));
+    }
+    text
+}

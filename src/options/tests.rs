@@ -1,0 +1,543 @@
+//! The option table: lists of arguments, good and bad.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{command, help, parse};
+use crate::conninfo::{Environment, Host, HostName};
+use crate::error::{Error, Report};
+use crate::plan::{
+    ClusterPlan, InitPlan, InitStep, Plan, RunPlan, ServerChoice, StopRule, Text, Vacuum,
+};
+
+/// A user named `tester` with these variables.
+struct Surroundings(&'static [(&'static str, &'static str)]);
+
+impl Environment for Surroundings {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        let (_, value) = self.0.iter().find(|(variable, _)| *variable == name)?;
+        Some(value.into())
+    }
+
+    fn user_name(&self) -> Result<String, String> {
+        Ok("tester".to_owned())
+    }
+
+    fn has_directory(&self, _path: &Path) -> bool {
+        true
+    }
+}
+
+const NO_VARIABLES: Surroundings = Surroundings(&[]);
+
+fn parse_words(arguments: &str, environment: &Surroundings) -> Result<Plan, Error> {
+    let words = std::iter::once("pgmark").chain(arguments.split_whitespace());
+    parse(words.map(OsString::from), environment)
+}
+
+#[track_caller]
+fn run_plan(arguments: &str) -> RunPlan {
+    match parse_words(arguments, &NO_VARIABLES) {
+        Ok(Plan::Run(plan)) => *plan,
+        other => panic!("{arguments}: no run ({:?})", other.err()),
+    }
+}
+
+#[track_caller]
+fn init_plan(arguments: &str) -> InitPlan {
+    match parse_words(arguments, &NO_VARIABLES) {
+        Ok(Plan::Init(plan)) => plan,
+        other => panic!("{arguments}: no initialization ({:?})", other.err()),
+    }
+}
+
+/// Message and hint of a usage error.
+#[track_caller]
+fn complaint(arguments: &str) -> Report {
+    match parse_words(arguments, &NO_VARIABLES) {
+        Err(Error::Usage(report) | Error::Script(report)) => report,
+        other => panic!(
+            "{arguments}: not refused as wrong usage ({:?})",
+            other.err()
+        ),
+    }
+}
+
+fn target(plan: &RunPlan) -> (Vec<Host>, String, String) {
+    match &plan.server {
+        ServerChoice::Given(target) => (
+            target.hosts.clone(),
+            target.user.clone(),
+            target.database.clone(),
+        ),
+        ServerChoice::Temporary(cluster) => panic!("no target but {cluster:?}"),
+    }
+}
+
+#[test]
+fn without_options_everything_has_its_default() {
+    let plan = run_plan("");
+    assert_eq!(plan.load.clients, 1);
+    assert_eq!(plan.load.threads, 1);
+    assert_eq!(plan.load.stop, StopRule::Transactions(10));
+    assert!(!plan.load.reconnect);
+    assert_eq!(plan.load.latency_limit, None);
+    assert_eq!(plan.load.max_tries, Some(1));
+    assert_eq!(plan.vacuum, Vacuum::Default);
+    assert_eq!(plan.scale, None);
+    assert!(!plan.seed.explicit);
+    assert_eq!(plan.log, None);
+    assert_eq!(plan.progress, None);
+    assert_eq!(script_names(&plan), ["<builtin: TPC-B (sort of)>"]);
+    let (_, user, database) = target(&plan);
+    assert_eq!((user.as_str(), database.as_str()), ("tester", "tester"));
+}
+
+#[test]
+fn clients_threads_and_the_end() {
+    use StopRule::{Time, Transactions};
+    for (arguments, clients, threads, stop) in [
+        ("-c 8 -j 2 -T 60", 8, 2, Time(Duration::from_secs(60))),
+        ("-c8 -j16", 8, 8, Transactions(10)),
+        ("--client=3 --jobs 2 -t100", 3, 2, Transactions(100)),
+        ("-T 1.5s", 1, 1, Time(Duration::from_millis(1500))),
+        ("-T5m", 1, 1, Time(Duration::from_secs(300))),
+        ("-c 2 -c 4 -t 5 -t 6", 4, 1, Transactions(6)),
+        ("--cl 5 --tim=2", 5, 1, Time(Duration::from_secs(2))),
+        ("-nvCc7", 7, 1, Transactions(10)),
+        ("name -c 2", 2, 1, Transactions(10)),
+    ] {
+        let load = run_plan(arguments).load;
+        assert_eq!(
+            (load.clients, load.threads, load.stop),
+            (clients, threads, stop),
+            "{arguments}"
+        );
+    }
+}
+
+#[test]
+fn limits_tries_and_what_is_vacuumed() {
+    assert_eq!(
+        run_plan("-L 100").load.latency_limit,
+        Some(Duration::from_millis(100))
+    );
+    assert_eq!(
+        run_plan("-L0.5").load.latency_limit,
+        Some(Duration::from_micros(500))
+    );
+    assert_eq!(run_plan("--max-tries 5").load.max_tries, Some(5));
+    assert_eq!(run_plan("--max-tries=0 -T 5").load.max_tries, None);
+    assert_eq!(run_plan("--max 0 -L 5").load.max_tries, None);
+    assert_eq!(run_plan("-n").vacuum, Vacuum::None);
+    assert_eq!(run_plan("-v").vacuum, Vacuum::All);
+    assert_eq!(run_plan("-v -n").vacuum, Vacuum::None);
+    assert!(run_plan("-C").load.reconnect);
+    assert_eq!(run_plan("-P 5").progress, Some(Duration::from_secs(5)));
+    assert_eq!(run_plan("-s 7").scale, Some(7));
+}
+
+#[test]
+fn the_server_is_named_by_options_strings_or_variables() {
+    let socket = |directory: &str, port| Host {
+        name: HostName::SocketDirectory(PathBuf::from(directory)),
+        port,
+    };
+    let network = |name: &str, port| Host {
+        name: HostName::Network(name.to_owned()),
+        port,
+    };
+    for (arguments, host, user, database) in [
+        (
+            "-h box -p 6000 -U me mine",
+            network("box", 6000),
+            "me",
+            "mine",
+        ),
+        ("mine -hbox -p6000", network("box", 6000), "tester", "mine"),
+        (
+            "-h /run/pg -d mine",
+            socket("/run/pg", 5432),
+            "tester",
+            "mine",
+        ),
+        ("--host=box --user me", network("box", 5432), "me", "me"),
+        (
+            "postgresql://me@box:6000/mine -c 2",
+            network("box", 6000),
+            "me",
+            "mine",
+        ),
+        (
+            "-h other host=box",
+            network("box", 5432),
+            "tester",
+            "tester",
+        ),
+        ("-h box -- mine", network("box", 5432), "tester", "mine"),
+    ] {
+        let plan = run_plan(arguments);
+        let expected = (vec![host], user.to_owned(), database.to_owned());
+        assert_eq!(target(&plan), expected, "{arguments}");
+    }
+    let variables = Surroundings(&[("PGHOST", "box"), ("PGDATABASE", "mine"), ("PGUSER", "me")]);
+    match parse_words("-c 2", &variables) {
+        Ok(Plan::Run(plan)) => assert_eq!(
+            target(&plan),
+            (
+                vec![network("box", 5432)],
+                "me".to_owned(),
+                "mine".to_owned()
+            )
+        ),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn scripts_stand_in_the_order_given_with_their_weights() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("own@home.sql");
+    std::fs::write(&file, "SELECT :x;\n").expect("the directory is ours");
+    let own = file.display().to_string();
+    let (tpcb, simple, select) = (
+        "<builtin: TPC-B (sort of)>",
+        "<builtin: simple update>",
+        "<builtin: select only>",
+    );
+    for (arguments, expected) in [
+        (
+            "-S -N -b tpcb".to_owned(),
+            vec![(select, 1), (simple, 1), (tpcb, 1)],
+        ),
+        (
+            "-b tpcb@3 -S -b simple@0 -S".to_owned(),
+            vec![(tpcb, 3), (select, 1), (simple, 0), (select, 1)],
+        ),
+        (
+            format!("-N -f {own}@2 -Dx=1 -S"),
+            vec![(simple, 1), (&own, 2), (select, 1)],
+        ),
+        (format!("-nf{own}@1"), vec![(&own, 1)]),
+    ] {
+        let plan = run_plan(&arguments);
+        let scripts = &plan.scripts.scripts;
+        let actual: Vec<_> = scripts
+            .iter()
+            .map(|script| (script.script.name.as_str(), script.weight))
+            .collect();
+        assert_eq!(actual, expected, "{arguments}");
+    }
+}
+
+fn script_names(plan: &RunPlan) -> Vec<&str> {
+    let scripts = plan.scripts.scripts.iter();
+    scripts.map(|script| script.script.name.as_str()).collect()
+}
+
+#[test]
+fn the_log_is_named_by_process_prefix_or_exactly() {
+    let pid = std::process::id();
+    for (arguments, expected) in [
+        ("-l", format!("pgmark_log.{pid}.csv")),
+        ("-l --log-prefix=dir/run", format!("dir/run.{pid}.csv")),
+        ("--log-file exact.csv", "exact.csv".to_owned()),
+        ("-l --log-file exact.csv", "exact.csv".to_owned()),
+    ] {
+        assert_eq!(
+            run_plan(arguments).log,
+            Some(PathBuf::from(expected)),
+            "{arguments}"
+        );
+    }
+}
+
+#[test]
+fn the_seed_comes_from_the_option_then_the_environment() {
+    let seed =
+        |arguments: &str, environment: &Surroundings| match parse_words(arguments, environment) {
+            Ok(Plan::Run(plan)) => (plan.seed.value, plan.seed.explicit),
+            other => panic!("{arguments}: {other:?}"),
+        };
+    let five = Surroundings(&[("PGBENCH_RANDOM_SEED", "5")]);
+    assert_eq!(seed("--random-seed=42", &NO_VARIABLES), (42, true));
+    assert_eq!(seed("--random-seed=42", &five), (42, true));
+    assert_eq!(seed("", &five), (5, true));
+    assert!(seed("--random-seed rand", &NO_VARIABLES).1);
+    assert!(!seed("", &NO_VARIABLES).1);
+
+    let bad = Surroundings(&[("PGBENCH_RANDOM_SEED", "five")]);
+    let error = parse_words("--random-seed=42", &bad).expect_err("a bad variable is told");
+    assert!(error.to_string().contains("PGBENCH_RANDOM_SEED"), "{error}");
+}
+
+#[test]
+fn tables_are_made_in_steps() {
+    use InitStep::{CreateTables, DropTables, GenerateClientSide, PrimaryKeys};
+    let all = [
+        DropTables,
+        CreateTables,
+        GenerateClientSide,
+        InitStep::Vacuum,
+        PrimaryKeys,
+    ];
+    let plan = init_plan("-i -s 10 -q -h box mine");
+    assert_eq!(plan.tables.steps, all);
+    assert_eq!((plan.tables.scale, plan.tables.quiet), (10, true));
+    assert_eq!(plan.target.database, "mine");
+    for (arguments, steps) in [
+        ("-i -I dt", &all[..2]),
+        ("-iIdt", &all[..2]),
+        ("--initialize --init-steps dt", &all[..2]),
+        ("-i -I p -I dt", &all[..2]),
+        ("-i -n -I dtgv", &all[..3]),
+    ] {
+        assert_eq!(init_plan(arguments).tables.steps, steps, "{arguments}");
+    }
+}
+
+#[test]
+fn a_temporary_cluster_has_its_own_settings() {
+    let plan = run_plan(
+        "--temp-cluster -s 3 -q --bindir /opt/pg/bin --temp-config a=1 --temp-config b=2 --temp-keep",
+    );
+    match plan.server {
+        ServerChoice::Temporary(cluster) => assert_eq!(
+            cluster,
+            ClusterPlan {
+                bindir: Some(PathBuf::from("/opt/pg/bin")),
+                config: vec![
+                    ("a".to_owned(), "1".to_owned()),
+                    ("b".to_owned(), "2".to_owned())
+                ],
+                keep: true,
+                scale: 3,
+                quiet: true,
+            }
+        ),
+        ServerChoice::Given(target) => panic!("no cluster but {target:?}"),
+    }
+    assert_eq!(plan.scale, None, "builtin scripts count the branches");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (arguments, essence) in [
+        // Names.
+        ("--bogus", "unrecognized option '--bogus'"),
+        ("--bogus=3", "unrecognized option '--bogus'"),
+        ("-Z", "invalid option -- 'Z'"),
+        ("-nZ", "invalid option -- 'Z'"),
+        ("--p", "option '--p' is ambiguous"),
+        ("--d", "'--dbname' '--debug' '--define'"),
+        ("--log-p x", "--log-prefix can only be used when"),
+        ("--rate 100", "--rate of pgbench is not available"),
+        ("-R 100", "-R of pgbench is not available"),
+        ("-W", "no option -W"),
+        ("--quiet=3", "-q/--quiet doesn't allow an argument"),
+        ("-h", "-h/--host requires an argument"),
+        ("-n -c", "-c/--client requires an argument"),
+        ("--time", "-T/--time requires an argument"),
+        ("-d -n", "-d/--dbname needs the name of a database"),
+        (
+            "one two",
+            "too many command-line arguments (first is \"two\")",
+        ),
+        (
+            "-d one two",
+            "too many command-line arguments (first is \"two\")",
+        ),
+        ("-v x=1", "x"),
+        // Numbers.
+        ("-c 0", "-c/--client must be in range 1..2147483647"),
+        ("-c -3", "-c/--client must be in range 1..2147483647"),
+        (
+            "-c 2147483648",
+            "-c/--client must be in range 1..2147483647",
+        ),
+        ("-c x", "invalid value \"x\" for option -c/--client"),
+        ("-c 2.5", "invalid value \"2.5\" for option -c/--client"),
+        ("-j 0", "-j/--jobs must be in range"),
+        ("-t 0", "-t/--transactions must be in range"),
+        ("-s 0", "-s/--scale must be in range"),
+        ("-T 0", "-T/--time must be in range"),
+        ("-T 10abc", "invalid value \"10abc\" for option -T/--time"),
+        ("-P 0", "-P/--progress must be in range"),
+        ("-L 0", "-L/--latency-limit must be in range"),
+        ("-L x", "invalid value \"x\" for option -L/--latency-limit"),
+        (
+            "--max-tries -1",
+            "--max-tries must be in range 0..2147483647",
+        ),
+        (
+            "--max-tries abc",
+            "invalid value \"abc\" for option --max-tries",
+        ),
+        ("--random-seed x", "invalid random seed: \"x\""),
+        (
+            "-M extended",
+            "query mode \"extended\" is not available yet",
+        ),
+        ("-M Simple", "invalid query mode"),
+        // Scripts.
+        ("-b nothing", "no builtin script is called \"nothing\""),
+        ("-b s", "several builtin scripts begin with \"s\""),
+        ("-S@2", "-- '@'"),
+        ("-b select@x", "invalid weight specification: \"@x\""),
+        ("-b select@", "invalid weight specification: \"@\""),
+        ("-b select@-1", "weight specification out of range"),
+        ("-b select@0", "weight"),
+        ("-D novalue", "definition"),
+        ("-D =3", "definition"),
+        ("-D 3x=3", "variable name"),
+        (
+            "--show-script nothing",
+            "no builtin script is called \"nothing\"",
+        ),
+        // Modes.
+        ("-i -c 2", "initialization mode (-i): -c/--client"),
+        (
+            "-i -S -T 5",
+            "initialization mode (-i): -S/--select-only, -T/--time",
+        ),
+        ("-i -D x=1", "initialization mode (-i): -D/--define"),
+        (
+            "-i --temp-cluster",
+            "initialization mode (-i): --temp-cluster",
+        ),
+        ("-i -I dx", "unrecognized initialization step \"x\""),
+        ("-i -I G", "step \"G\" is not available yet"),
+        (
+            "-I dt",
+            "benchmarking mode, which is without -i: -I/--init-steps",
+        ),
+        ("-q", "-q/--quiet cannot be used in benchmarking mode"),
+        // Combinations.
+        ("-t 5 -T 5", "not both"),
+        ("--log-prefix x", "when logging transactions (-l)"),
+        ("-l --log-prefix x --log-file y", "not both"),
+        (
+            "--max-tries=0",
+            "needs a latency limit (-L) or a duration (-T)",
+        ),
+        (
+            "--max-tries=0 -t 5",
+            "needs a latency limit (-L) or a duration (-T)",
+        ),
+        ("--temp-keep", "without --temp-cluster: --temp-keep"),
+        (
+            "--bindir /x --temp-config a=b",
+            "without --temp-cluster: --bindir, --temp-config",
+        ),
+        (
+            "--temp-cluster -h box",
+            "--temp-cluster, which brings a server of its own: -h/--host",
+        ),
+        ("--temp-cluster mine", "brings a server of its own: DBNAME"),
+        (
+            "--temp-cluster --temp-config fsync",
+            "--temp-config needs NAME=VALUE",
+        ),
+    ] {
+        let message = complaint(arguments).message;
+        assert!(message.contains(essence), "{arguments}: {message}");
+    }
+}
+
+#[test]
+fn a_complaint_points_to_the_remedy() {
+    for (arguments, remedy) in [
+        ("--bogus", "Try \"pgmark --help\" for more information."),
+        ("-c", "Try \"pgmark --help\" for more information."),
+        ("-h", "help is -?"),
+        ("-d -n", "no longer means debugging"),
+        ("-W", "PGPASSWORD"),
+        ("-v x=1", "-D NAME=VALUE"),
+        ("-b s", "tpcb-like, simple-update, select-only"),
+        ("-b select@x", "add @1"),
+        ("-M prepared", "Use -M simple."),
+        ("-i -I x", "dtgvp"),
+    ] {
+        let hint = complaint(arguments).hint.unwrap_or_default();
+        assert!(hint.contains(remedy), "{arguments}: {hint:?}");
+    }
+}
+
+#[test]
+fn unreadable_scripts_are_named() {
+    let error = parse_words("-f no/such/script.sql", &NO_VARIABLES).expect_err("no such file");
+    assert!(error.to_string().contains("no/such/script.sql"), "{error}");
+}
+
+#[test]
+fn texts_are_shown_wherever_they_are_asked_for() {
+    for (arguments, part) in [
+        ("--help", "First steps:"),
+        ("-n -c 4 -?", "First steps:"),
+        ("-n?", "First steps:"),
+        ("--he", "First steps:"),
+        ("--version", "pgmark "),
+        ("-c 4 -V", "pgmark "),
+    ] {
+        match parse_words(arguments, &NO_VARIABLES) {
+            Ok(Plan::Show(Text::Stdout(text))) => assert!(text.contains(part), "{arguments}"),
+            other => panic!("{arguments}: {other:?}"),
+        }
+    }
+    for (arguments, part) in [
+        ("-b list", "  select-only: <builtin: select only>\n"),
+        (
+            "--show-script=sel",
+            "-- select-only: <builtin: select only>\n\\set aid",
+        ),
+    ] {
+        match parse_words(arguments, &NO_VARIABLES) {
+            Ok(Plan::Show(Text::Stderr(text))) => assert!(text.contains(part), "{text}"),
+            other => panic!("{arguments}: {other:?}"),
+        }
+    }
+    // A value is no option.
+    assert_eq!(target(&run_plan("-U --help")).1, "--help");
+}
+
+/// Every option has a group, a full sentence of help, and a line in the README's table.
+#[test]
+fn every_option_is_explained() {
+    let readme = include_str!("../../README.md");
+    let shown = help::help(&command());
+    for arg in command().get_arguments() {
+        let name = super::complaint::spelled(arg);
+        let heading = arg.get_help_heading();
+        assert!(
+            heading.is_some_and(|h| shown.contains(&format!("{h}:\n"))),
+            "{name}"
+        );
+        let sentence = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        assert!(
+            sentence.starts_with(char::is_uppercase),
+            "{name}: {sentence}"
+        );
+        let in_table = match (arg.get_short(), arg.get_long()) {
+            (Some(short), Some(long)) => format!("| `-{short}`, `--{long}"),
+            (_, Some(long)) => format!("| `--{long}"),
+            _ => format!("| `{name}`"),
+        };
+        assert!(
+            readme.contains(&in_table),
+            "{in_table} is not in the README"
+        );
+    }
+}
+
+/// The help fits a terminal and says every exit status.
+#[test]
+fn the_help_reads_well() {
+    let shown = help::help(&command());
+    for line in shown.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    for status in ["  0 ", "  1 ", "  2 ", "  130 "] {
+        assert!(shown.contains(status), "{status:?}");
+    }
+}
