@@ -5,6 +5,7 @@ pub mod conninfo;
 pub mod error;
 pub mod event;
 pub mod plan;
+pub mod report;
 pub mod result;
 pub mod script;
 pub mod stats;

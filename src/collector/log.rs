@@ -16,72 +16,30 @@ use crate::time::{Clock, Timestamp};
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A column: its name in the header, and what a row has in it.
-struct Column {
-    name: &'static str,
-    push: fn(&mut Cells, &TransactionRecord),
-}
+type Column = (&'static str, fn(&mut Row, &TransactionRecord));
 
 /// The columns in their order. Header and rows both come from here.
 const COLUMNS: [Column; 13] = [
-    Column {
-        name: "client_id",
-        push: |cells, record| cells.integer(record.client.into()),
-    },
-    Column {
-        name: "transaction",
-        push: |cells, record| cells.integer(record.number as i64),
-    },
-    Column {
-        name: "script",
-        push: |cells, record| cells.script(record.script),
-    },
-    Column {
-        name: "status",
-        push: |cells, record| cells.text(status(record.outcome)),
-    },
-    Column {
-        name: "phase",
-        push: |cells, record| cells.text(phase(record.phase)),
-    },
-    Column {
-        name: "latency_us",
-        push: push_latency,
-    },
-    Column {
-        name: "lag_us",
-        push: |cells, record| cells.micros(record.lag_ns()),
-    },
-    Column {
-        name: "connect_us",
-        push: |cells, record| cells.micros(record.connecting_ns),
-    },
-    Column {
-        name: "untimed_us",
-        push: |cells, record| cells.micros(record.untimed_ns),
-    },
-    Column {
-        name: "retries",
-        push: |cells, record| cells.integer(record.retries().into()),
-    },
-    Column {
-        name: "error",
-        push: push_error,
-    },
-    Column {
-        name: "completed_us",
-        push: |cells, record| cells.since_begin(record.finished_at),
-    },
-    Column {
-        name: "completed_utc",
-        push: |cells, record| cells.utc(record.finished_at),
-    },
+    ("client_id", |row, it| row.integer(it.client.into())),
+    ("transaction", |row, it| row.integer(it.number as i64)),
+    ("script", |row, it| row.script(it.script)),
+    ("status", |row, it| row.text(status(it.outcome))),
+    ("phase", |row, it| row.text(phase(it.phase))),
+    ("latency_us", push_latency),
+    ("lag_us", |row, it| row.micros(it.lag_ns())),
+    ("connect_us", |row, it| row.micros(it.connecting_ns)),
+    ("untimed_us", |row, it| row.micros(it.untimed_ns)),
+    ("retries", |row, it| row.integer(it.retries().into())),
+    ("error", push_error),
+    ("completed_us", |row, it| row.since_begin(it.finished_at)),
+    ("completed_utc", |row, it| row.utc(it.finished_at)),
 ];
 
 /// A per-transaction log being written.
 pub struct Log {
     path: PathBuf,
     writer: csv::Writer<Sink>,
-    cells: Cells,
+    row: Row,
     rows_offered: u64,
     failure_told: bool,
 }
@@ -109,27 +67,25 @@ impl Log {
             writer: csv::WriterBuilder::new()
                 .buffer_capacity(BUFFER_BYTES)
                 .from_writer(Sink::new(file)),
-            cells: Cells::new(script_names, clock),
+            row: Row::new(script_names, clock),
             rows_offered: 0,
             failure_told: false,
         };
-        COLUMNS
-            .iter()
-            .for_each(|column| log.cells.text(column.name));
+        COLUMNS.iter().for_each(|(name, _)| log.row.text(name));
         log.write_cells();
         log
     }
 
     /// Sets W1, from which `completed_us` counts.
     pub fn begin_window(&mut self, begins: Timestamp) {
-        self.cells.window_begins = begins;
+        self.row.window_begins = begins;
     }
 
     /// Adds a row.
     pub fn write(&mut self, record: &TransactionRecord) {
-        COLUMNS
-            .iter()
-            .for_each(|column| (column.push)(&mut self.cells, record));
+        for (_, push) in COLUMNS {
+            push(&mut self.row, record);
+        }
         self.write_cells();
         self.rows_offered += 1;
     }
@@ -168,9 +124,9 @@ impl Log {
 
     fn write_cells(&mut self) {
         self.writer
-            .write_byte_record(&self.cells.record)
+            .write_byte_record(&self.row.cells)
             .expect(SINK_NEVER_FAILS);
-        self.cells.record.clear();
+        self.row.cells.clear();
     }
 }
 
@@ -226,8 +182,8 @@ impl Write for Sink {
 }
 
 /// The cells of one row, in memory that is used again for the next.
-struct Cells {
-    record: ByteRecord,
+struct Row {
+    cells: ByteRecord,
     integer: itoa::Buffer,
     script_names: Vec<String>,
     window_begins: Timestamp,
@@ -235,10 +191,10 @@ struct Cells {
     utc: UtcText,
 }
 
-impl Cells {
+impl Row {
     fn new(script_names: &[String], clock: Clock) -> Self {
-        Cells {
-            record: ByteRecord::new(),
+        Row {
+            cells: ByteRecord::new(),
             integer: itoa::Buffer::new(),
             script_names: distinct_names(script_names),
             window_begins: Timestamp::ZERO,
@@ -248,12 +204,11 @@ impl Cells {
     }
 
     fn text(&mut self, text: &str) {
-        self.record.push_field(text.as_bytes());
+        self.cells.push_field(text.as_bytes());
     }
 
     fn integer(&mut self, value: i64) {
-        self.record
-            .push_field(self.integer.format(value).as_bytes());
+        self.cells.push_field(self.integer.format(value).as_bytes());
     }
 
     fn micros(&mut self, nanos: u64) {
@@ -262,7 +217,7 @@ impl Cells {
 
     fn script(&mut self, index: u8) {
         let name = self.script_names.get(usize::from(index));
-        self.record
+        self.cells
             .push_field(name.map_or(b"", |name| name.as_bytes()));
     }
 
@@ -273,7 +228,7 @@ impl Cells {
 
     fn utc(&mut self, moment: Timestamp) {
         let micros = rounded_micros(self.clock.unix_ns(moment));
-        self.record.push_field(self.utc.format(micros));
+        self.cells.push_field(self.utc.format(micros));
     }
 }
 
@@ -331,32 +286,32 @@ fn phase(phase: Phase) -> &'static str {
 }
 
 /// A skipped transaction has no latency, and 0 would be taken for one.
-fn push_latency(cells: &mut Cells, record: &TransactionRecord) {
+fn push_latency(row: &mut Row, record: &TransactionRecord) {
     match record.outcome {
-        Outcome::Skipped => cells.text(""),
+        Outcome::Skipped => row.text(""),
         Outcome::Processed | Outcome::Failed | Outcome::Aborted(_) => {
-            cells.micros(record.latency_ns());
+            row.micros(record.latency_ns());
         }
     }
 }
 
 /// `SQLSTATE 40001`: with the word before it no spreadsheet takes it for a number.
-fn push_error(cells: &mut Cells, record: &TransactionRecord) {
+fn push_error(row: &mut Row, record: &TransactionRecord) {
     match record.outcome {
-        Outcome::Processed | Outcome::Skipped => cells.text(""),
+        Outcome::Processed | Outcome::Skipped => row.text(""),
         Outcome::Failed | Outcome::Aborted(Abort::Server) => match record.sqlstate.as_str() {
-            "" => cells.text("server_error"),
+            "" => row.text("server_error"),
             code => {
                 let mut text = *b"SQLSTATE .....";
                 text[9..].copy_from_slice(code.as_bytes());
-                cells.record.push_field(&text);
+                row.cells.push_field(&text);
             }
         },
-        Outcome::Aborted(Abort::Client) => cells.text("client_error"),
+        Outcome::Aborted(Abort::Client) => row.text("client_error"),
         Outcome::Aborted(Abort::ConnectionLost | Abort::ConnectionLostInCommit) => {
-            cells.text("connection_lost");
+            row.text("connection_lost");
         }
-        Outcome::Aborted(Abort::Interrupted) => cells.text("interrupted"),
+        Outcome::Aborted(Abort::Interrupted) => row.text("interrupted"),
     }
 }
 
