@@ -18,6 +18,7 @@ pub mod options;
 pub mod plan;
 pub mod protocol;
 pub mod random;
+pub mod report;
 pub mod result;
 pub mod script;
 pub mod server;
