@@ -2,6 +2,8 @@
 //! [`RunResult`](crate::result::RunResult) and writes to whatever it is given. No format reads a
 //! clock, and none computes a figure of its own.
 
+#[cfg(test)]
+mod testing;
 pub mod text;
 mod warnings;
 

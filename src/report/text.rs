@@ -405,3 +405,129 @@ fn percent(part: u64, whole: u64) -> f64 {
     }
     100.0 * part as f64 / whole as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::testing;
+    use super::*;
+
+    fn text_of(result: &RunResult) -> String {
+        let mut out = Vec::new();
+        write_summary(result, &mut out).expect("memory takes everything");
+        String::from_utf8(out).expect("a summary is text")
+    }
+
+    /// `PGMARK_REFRESH_GOLDEN=1 cargo test` writes the files anew; the diff is to be reviewed.
+    #[test]
+    fn summaries_are_as_the_golden_files_have_them() {
+        let refresh = std::env::var_os("PGMARK_REFRESH_GOLDEN").is_some();
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/golden");
+        for (name, result) in testing::of_every_kind() {
+            let path = directory.join(name).with_extension("txt");
+            let text = text_of(&result);
+            if refresh {
+                std::fs::write(&path, &text).expect("the golden file can be written");
+            }
+            let golden = std::fs::read_to_string(&path).expect("there is a golden file");
+            assert_eq!(text, golden, "{name}");
+        }
+    }
+
+    /// What other people's scripts rely on.
+    #[test]
+    fn scrapers_find_pgbenchs_lines_and_only_those() {
+        for (name, result) in testing::of_every_kind() {
+            let text = text_of(&result);
+            let block: Vec<&str> = text
+                .lines()
+                .take_while(|line| !line.starts_with("SQL script"))
+                .collect();
+            let place = |start: &str| block.iter().position(|line| line.starts_with(start));
+
+            for line in text.lines() {
+                for word in ["tps", "latency average", "latency stddev"] {
+                    let theirs = line.trim_start_matches(" - ").starts_with(word)
+                        || line.starts_with(" - number of transactions actually processed: ");
+                    assert!(theirs || !line.contains(word), "{name}: {line}");
+                }
+            }
+            let rates = text
+                .lines()
+                .filter(|line| line.starts_with("tps ="))
+                .count();
+            let attempted = result.measured.total.attempted() > 0;
+            assert_eq!(rates, usize::from(attempted), "{name}");
+            if !attempted {
+                assert_eq!(
+                    place("number of transactions actually processed: 0"),
+                    Some(block.len() - 1)
+                );
+                continue;
+            }
+            assert_eq!(place("tps = "), Some(block.len() - 1), "{name}");
+
+            let ours = |line: &&str| {
+                line.contains(" = ")
+                    && !["latency a", "latency s", "tps", "initial", "average con"]
+                        .iter()
+                        .any(|theirs| {
+                            line.starts_with(theirs) && !line.starts_with("average concurrency")
+                        })
+            };
+            let after = place("latency stddev").unwrap_or(0);
+            let before = place("initial connection time")
+                .or(place("average connection time"))
+                .unwrap_or(block.len() - 1);
+            for (index, _) in block.iter().enumerate().filter(|(_, line)| ours(line)) {
+                assert!(after < index && index < before, "{name}: {}", block[index]);
+            }
+        }
+    }
+
+    #[test]
+    fn every_kind_of_run_balances_its_books() {
+        for (name, result) in testing::of_every_kind() {
+            assert_eq!(result.check_books(), Vec::<String>::new(), "{name}");
+        }
+    }
+
+    #[test]
+    fn rates_of_scripts_add_up_to_the_whole() {
+        let measured = testing::several_scripts().measured;
+        let sum = measured.tps_of_script(0) + measured.tps_of_script(1);
+        assert!((sum - measured.tps()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        let mut latency = Histogram::new();
+        (1..=1_000).for_each(|ms| latency.record(ms * 1_000_000));
+        assert_eq!(
+            percentiles_ms(&latency, &[99.0, 99.9]),
+            "p99 990.118, p99.9 n/a"
+        );
+    }
+
+    #[test]
+    fn sizes_have_the_unit_that_fits() {
+        for (bytes, expected) in [
+            (0.0, "0 B"),
+            (999.0, "999 B"),
+            (5_900.0, "5.9 kB"),
+            (999_949.0, "999.9 kB"),
+            (2_500_000.0, "2.5 MB"),
+        ] {
+            assert_eq!(bytes_words(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn the_banner_names_both_versions() {
+        let banner = banner("15.18");
+        let expected = format!("pgmark ({}, server 15.18", env!("CARGO_PKG_VERSION"));
+        assert!(banner.starts_with(&expected));
+        assert_eq!(banner.contains("debug build"), cfg!(debug_assertions));
+    }
+}

@@ -129,3 +129,81 @@ fn no_checkpoint(result: &RunResult) -> Option<String> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing;
+    use super::*;
+
+    /// The warnings of `result` that contain `words`.
+    fn about(result: &RunResult, words: &str) -> usize {
+        warnings(result)
+            .iter()
+            .filter(|warning| warning.contains(words))
+            .count()
+    }
+
+    #[test]
+    fn a_good_run_has_none() {
+        assert_eq!(warnings(&testing::timed()), Vec::<String>::new());
+        assert_eq!(warnings(&testing::several_scripts()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_busy_thread_and_long_client_delay_name_the_remedy() {
+        let mut result = testing::timed();
+        result.measured.workers[0].busy_ns = 81_000_000;
+        assert_eq!(
+            about(
+                &result,
+                "busiest thread was 81% busy): latency may be too high"
+            ),
+            1
+        );
+        assert_eq!(about(&result, "--jobs"), 1);
+
+        let mut result = testing::timed();
+        let latency_ns = result.measured.total.latency.sum_ns() as u64;
+        result.measured.workers[0].delay_sum_ns = latency_ns / 10;
+        assert_eq!(about(&result, "client delay is 10% of all latency"), 1);
+    }
+
+    #[test]
+    fn lost_rows_blocked_threads_and_dead_clients_are_told() {
+        let mut result = testing::timed();
+        result.measured.log = Some(testing::cut_log(700, 300));
+        result.measured.workers[1].blocked_sends = 3;
+        result.measured.workers[1].blocked_ns = 1_500_000_000;
+        assert_eq!(
+            about(
+                &result,
+                "\"run.csv\" lacks 300 of 1000 rows: no storage space"
+            ),
+            1
+        );
+        assert_eq!(about(&result, "waited 3 times, 1.500 s in all"), 1);
+        assert_eq!(
+            about(&testing::nothing_attempted(), "2 of 2 clients were aborted"),
+            1
+        );
+        assert_eq!(
+            about(&testing::all_failed(), "all 10 transactions failed"),
+            1
+        );
+    }
+
+    #[test]
+    fn a_short_run_that_writes_should_see_a_checkpoint() {
+        let with = |checkpoints, wal_bytes| {
+            let mut result = testing::timed();
+            if let Some(server) = &mut result.facts.server {
+                server.checkpoints = Some(checkpoints);
+                server.wal_bytes = Some(wal_bytes);
+            }
+            about(&result, "no checkpoint fell into this run")
+        };
+        assert_eq!(with(0, 10_000_000), 1);
+        assert_eq!(with(1, 10_000_000), 0);
+        assert_eq!(with(0, 1_000), 0);
+    }
+}
