@@ -1,13 +1,80 @@
 //! pgmark: a PostgreSQL benchmarking client, a drop-in for pgbench whose figures are right.
+//!
+//! # One straight line
+//!
+//! ```text
+//! argv ─ options ─▶ Plan ─ run ─▶ N worker threads ═ batches over a channel ═▶ 1 collector thread ─▶ RunResult ─ report ─▶ text
+//!                (scripts parsed,  (each one mio Poll,                         (histograms, CSV log,
+//!                 seed drawn)       its clients, its timers)                    progress, summary)
+//! ```
+//!
+//! Arrows never go back. The only things that flow the other way are "stop" (an atomic and a
+//! waker) and emptied batches. The *control plane* (options, initialisation, reports, throwaway
+//! cluster) may be slow and friendly and uses the blocking `postgres` crate. The *data plane*
+//! (client, session, recorder) allocates nothing, formats nothing and takes no lock in steady
+//! state.
+//!
+//! # Rooms
+//!
+//! | module | what for | what never |
+//! |---|---|---|
+//! | [`options`] | what was typed becomes a [`plan::Plan`] | sockets, threads |
+//! | [`plan`] | what will be done, fully resolved | clap, I/O |
+//! | [`conninfo`] | libpq's view of a server to connect to; in which order to try | sockets, names looked up |
+//! | [`control`], [`server`], [`init`], [`cluster`] | the control plane: our own connection, what it learns, tables, throwaway server | workers |
+//! | [`console`] | standard error, but for the time of a run | |
+//! | [`time`] | the only reader of the clock | everything else |
+//! | [`random`] | generator, streams, distributions, bit for bit those of pgbench | time |
+//! | [`script`] | text in, commands out; evaluation | I/O, time, protocol |
+//! | [`protocol`] | a session without a socket: bytes in, bytes and events out | sockets, time |
+//! | [`transport`] | one non-blocking socket | clients, scripts |
+//! | [`event`] | plain records from worker to collector; latency and its siblings are methods there | anything that allocates |
+//! | [`worker`] | a thread's loop, its clients as state machines, its timers | files, stdout |
+//! | [`stats`] | distributions, counts, noise; `record` and `merge` are the only writers | threads, output |
+//! | [`collector`] | reports in; log, progress and [`result::Measured`] out | sockets, scripts |
+//! | [`result`] | a finished run as data; each figure is a method with its formula | formatting |
+//! | [`report`] | a result to a writer | clocks, stdout |
+//! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
+//! | [`error`] | errors by cause | formatting |
+//!
+//! # Invariants
+//!
+//! - Connecting never enters a latency, and a slow connect never shortens a run: all clients connect
+//!   concurrently before the measured window begins ([`worker`], `run::supervise`).
+//! - Replies are stamped when the poll reports them, not when the thread gets round to them; what
+//!   lies between is reported as client delay ([`worker`]).
+//! - Everything that was attempted or aborted has exactly one record; the sums are checked at the
+//!   end of each run ([`result::RunResult::check_books`]).
+//! - The collector is the only writer of standard error while workers run.
+//! - Whatever the peer decides is bounded ([`protocol`]).
+//! - One stream of random numbers for each purpose, drawn in pgbench's order ([`random::Seeds`]).
+//!
+//! # Where tests plug in
+//!
+//! Source text and a seed ([`script`]); byte arrays, also cut anywhere ([`protocol`]); bytes and
+//! moments (the clients in [`worker`], whole runs in virtual time); a list of reports ([`collector`]); a
+//! stored result ([`report`]); a table of arguments ([`options`]); and, under `tests/`, the program
+//! against a real server.
+//!
+//! # Where do I add …?
+//!
+//! - *A script function*: one row in [`script::FUNCTIONS`], its function and a test under it.
+//! - *A meta command*: a variant of [`script::CommandKind`] and its row in the keyword table; the
+//!   compiler then asks for its arm in the client.
+//! - *A log column*: the field list in `collector::log`; header and row come from it.
+//! - *An option*: a field with full-sentence help in its group of [`options`], a field in
+//!   [`plan`], one line in `into_plan`, rows in the option table test, a line in the README.
+//! - *A kind of failure, an initialisation step, a way to authenticate*: a variant of the enum; no
+//!   wildcard arms over our own enums, so the compiler gives the list of places.
 
-pub mod cluster;
-pub mod collector;
 #[cfg(not(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 )))]
 compile_error!("pgmark runs on Linux on x86-64 and aarch64 only");
 
+pub mod cluster;
+pub mod collector;
 pub mod conninfo;
 pub mod console;
 pub mod control;
@@ -18,8 +85,38 @@ pub mod options;
 pub mod plan;
 pub mod protocol;
 pub mod random;
+pub mod report;
 pub mod result;
+pub mod run;
 pub mod script;
 pub mod server;
 pub mod stats;
 pub mod time;
+pub mod transport;
+pub mod worker;
+
+use std::ffi::OsString;
+
+use conninfo::ProcessEnvironment;
+use console::Console;
+use run::{ExitStatus, Surroundings};
+use time::Clock;
+
+/// The program: the arguments, the first of which is its name, in; the exit status out.
+pub fn run_program(argv: impl Iterator<Item = OsString>) -> ExitStatus {
+    let console = Console::stderr();
+    let done = options::parse(argv, &ProcessEnvironment).and_then(|plan| {
+        run::execute(
+            plan,
+            &mut Surroundings {
+                stdout: &mut std::io::stdout(),
+                console: console.clone(),
+                clock: Clock::start(),
+            },
+        )
+    });
+    done.unwrap_or_else(|error| {
+        console.report(&error);
+        ExitStatus::of_error(&error)
+    })
+}

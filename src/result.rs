@@ -421,3 +421,94 @@ impl Books {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collector::testing::Story;
+
+    /// A run of one client with three transactions, `-t 3`.
+    fn result() -> RunResult {
+        let stop = StopRule::Transactions(3);
+        let mut story = Story::new(1, stop);
+        story.works(0, 10, 0, 30);
+        story.done(0, false, 30);
+        RunResult {
+            facts: Facts {
+                server_version: String::new(),
+                scripts: Vec::new(),
+                scale: 1,
+                partitions: None,
+                query_mode: QueryMode::Simple,
+                clients: 1,
+                threads: 1,
+                max_tries: Some(1),
+                stop,
+                latency_limit: None,
+                connect_per_transaction: false,
+                connection: ConnectionWords::default(),
+                server: None,
+                interrupted: None,
+            },
+            measured: story.tell(),
+        }
+    }
+
+    #[test]
+    fn books_that_balance_have_no_violations() {
+        assert_eq!(result().check_books(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn whatever_is_lost_is_named_with_its_figures() {
+        let with = |change: fn(&mut Measured)| {
+            let mut result = result();
+            change(&mut result.measured);
+            result.check_books()
+        };
+        let log = |rows_written| LogResult {
+            path: PathBuf::new(),
+            rows_written,
+            rows_lost: 1,
+            failure: None,
+        };
+        for (found, expected) in [
+            (
+                with(|m| m.clients[0].processed_by_script[0] = 2),
+                "processed by clients: 2, where 3 were recorded",
+            ),
+            (
+                with(|m| m.series = Series::new()),
+                "processed by time: 0, where 3 were recorded",
+            ),
+            (
+                with(|m| m.clients[0].failed = 1),
+                "transactions of client 0: 4, where 3 were recorded",
+            ),
+        ] {
+            assert!(found.contains(&expected.to_owned()), "{found:?}");
+        }
+        let mut result = result();
+        result.measured.log = Some(log(1));
+        assert_eq!(
+            result.check_books(),
+            ["rows of the log: 2, where 3 were recorded"]
+        );
+        result.measured.log = Some(log(2));
+        assert_eq!(result.check_books(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_interrupted_or_dead_client_owes_no_transactions() {
+        let mut interrupted = result();
+        interrupted.facts.stop = StopRule::Transactions(5);
+        assert_eq!(interrupted.check_books().len(), 1);
+        interrupted.facts.interrupted = Some(Signal::Interrupt);
+        assert_eq!(interrupted.check_books(), Vec::<String>::new());
+
+        let mut dead = result();
+        dead.facts.stop = StopRule::Transactions(5);
+        dead.measured.clients[0].ended_early = true;
+        assert_eq!(dead.check_books(), Vec::<String>::new());
+    }
+}

@@ -112,3 +112,63 @@ impl Intervals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collector::testing::transaction;
+
+    const MS: u64 = 1_000_000;
+
+    /// (end in ms, length in ms, processed) of what is closed by watermarks, then by the end.
+    fn closed(
+        expected_end_ms: Option<u64>,
+        completed_ms: &[u64],
+        known_ms: u64,
+        end_ms: u64,
+    ) -> Vec<(u64, u64, u64)> {
+        let mut intervals = Intervals::new(1_000 * MS, expected_end_ms.map(|ms| ms * MS));
+        for ms in completed_ms {
+            intervals.record(ms * MS, &transaction(0, 1), None);
+        }
+        let mut all = Vec::new();
+        while let Some(interval) = intervals.close_next(known_ms * MS) {
+            all.push(interval);
+        }
+        while let Some(interval) = intervals.close_rest(end_ms * MS) {
+            all.push(interval);
+        }
+        all.iter()
+            .map(|i| (i.ends_ns() / MS, i.length_ns / MS, i.stats.processed))
+            .collect()
+    }
+
+    #[test]
+    fn intervals_follow_each_other_without_gaps_and_lose_nothing() {
+        for (case, expected) in [
+            // Quiet intervals are intervals too; the end of one belongs to it.
+            (
+                closed(None, &[1_000, 2_500], 2_900, 2_900),
+                vec![(1_000, 1_000, 1), (2_000, 1_000, 0), (2_900, 900, 1)],
+            ),
+            // A straggler of 5 ms is counted with the last interval…
+            (
+                closed(Some(2_000), &[500, 2_005], 2_005, 2_005),
+                vec![(1_000, 1_000, 1), (2_005, 1_005, 1)],
+            ),
+            // … one of 700 ms has a line of its own.
+            (
+                closed(Some(2_000), &[500, 2_700], 2_700, 2_700),
+                vec![(1_000, 1_000, 1), (2_000, 1_000, 0), (2_700, 700, 1)],
+            ),
+            // A run that is shorter than an interval.
+            (
+                closed(Some(300), &[100, 310], 310, 310),
+                vec![(310, 310, 2)],
+            ),
+            (closed(Some(300), &[], 0, 0), vec![]),
+        ] {
+            assert_eq!(case, expected);
+        }
+    }
+}

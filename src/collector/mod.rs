@@ -9,6 +9,8 @@ mod console;
 mod intervals;
 mod log;
 mod progress;
+#[cfg(test)]
+pub(crate) mod testing;
 mod timeline;
 
 pub use log::Log;
@@ -352,4 +354,343 @@ fn tell_new_failure(log: &mut Log, console: &mut Console) {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{Memory, Story, at, transaction};
+    use super::*;
+    use crate::event::{Abort, ClientRecord, Outcome};
+
+    fn assert_near(found: f64, expected: f64) {
+        assert!(
+            (found - expected).abs() < 1e-6 * expected.abs(),
+            "{found}, not {expected}"
+        );
+    }
+
+    #[test]
+    fn stragglers_count_and_weigh_on_their_own_client_only() {
+        // Two clients of 0.9 s, T 2: 3 / 2.7 + 3 / 2.7.
+        let mut story = Story::of_seconds(2, 2);
+        story.works(0, 900, 0, 2_000);
+        story.works(1, 900, 0, 2_000);
+        let measured = story.tell();
+        assert_near(measured.tps(), 6.0 / 2.7);
+        assert_near(measured.average_concurrency(), 2.0);
+
+        // One works in 10 ms, the other hangs from 4.99 to 7.99 s, T 5: 100 + 500 / 7.99.
+        let mut story = Story::of_seconds(2, 5);
+        story.works(0, 10, 0, 5_000);
+        story.works(1, 10, 0, 4_990);
+        story.record(TransactionRecord {
+            client: 1,
+            ..transaction(4_990, 7_990)
+        });
+        let measured = story.tell();
+        assert_near(measured.tps(), 100.0 + 500.0 / 7.99);
+        assert_eq!(measured.window.map(|window| window.ends), Some(at(5_000)));
+        assert_near(measured.average_concurrency(), 2.0);
+    }
+
+    #[test]
+    fn a_dead_client_adds_what_it_did_over_the_whole_window() {
+        // 20 transactions of 50 ms in the first of five seconds, beside a healthy client.
+        let mut story = Story::of_seconds(2, 5);
+        story.works(0, 50, 0, 5_000);
+        story.works(1, 50, 0, 1_000);
+        story.done(1, true, 1_000);
+        let measured = story.tell();
+        assert_near(measured.tps(), 4.0 + 20.0);
+        assert_near(measured.average_concurrency(), 1.2);
+        assert!(measured.clients[1].ended_early);
+    }
+
+    #[test]
+    fn the_death_of_the_last_client_ends_the_window() {
+        let mut story = Story::of_seconds(2, 5);
+        for (client, end) in [(0, 1_000), (1, 2_000)] {
+            story.works(client, 100, 0, end);
+            story.done(client, true, end);
+        }
+        let measured = story.tell();
+        assert_eq!(measured.window.map(|window| window.ends), Some(at(2_000)));
+        assert_near(measured.tps(), 30.0 / 2.0);
+    }
+
+    #[test]
+    fn a_stop_signal_ends_the_window() {
+        let mut story = Story::of_seconds(1, 60);
+        story.works(0, 10, 0, 5_000);
+        story.told_end(5_000);
+        assert_near(story.tell().tps(), 500.0 / 5.0);
+
+        // With a number of transactions too, and what was under way then still counts.
+        let mut story = Story::new(2, StopRule::Transactions(1_000));
+        story.works(0, 10, 0, 5_000);
+        story.record(TransactionRecord {
+            client: 1,
+            ..transaction(0, 6_000)
+        });
+        story.told_end(5_000);
+        let measured = story.tell();
+        assert_eq!(measured.window.map(|window| window.ends), Some(at(5_000)));
+        assert_near(measured.tps(), 500.0 / 5.0 + 1.0 / 6.0);
+    }
+
+    #[test]
+    fn with_a_number_of_transactions_the_slowest_client_is_the_measure() {
+        // 100 each of 1 ms and 10 ms: 200 in one second, not 1000 + 100.
+        let mut story = Story::new(2, StopRule::Transactions(100));
+        for (client, each, end) in [(0, 1, 100), (1, 10, 1_000)] {
+            story.works(client, each, 0, end);
+            story.done(client, false, end);
+        }
+        let measured = story.tell();
+        assert_near(measured.tps(), 200.0);
+        assert_eq!(measured.window.map(|window| window.ends), Some(at(1_000)));
+    }
+
+    #[test]
+    fn a_signal_after_the_last_transaction_changes_nothing() {
+        let mut story = Story::new(1, StopRule::Transactions(100));
+        let end = story.works(0, 10, 0, 1_000);
+        story.done(0, false, end);
+        story.told_end(1_500);
+        assert_near(story.tell().tps(), 100.0);
+    }
+
+    #[test]
+    fn reconnecting_is_taken_out_whole_also_where_the_end_cuts_it_off() {
+        // 100 ms to connect and 10 ms to work, T 5: 45 transactions, 0.45 s of work.
+        let mut story = Story::of_seconds(1, 5);
+        story.reconnects(0, 100, 10, 5_000);
+        let measured = story.tell();
+        assert_near(measured.tps(), 45.0 / 5.0);
+        assert_near(measured.tps_excluding_reconnection(), 100.0);
+        assert_near(measured.average_concurrency(), 1.0);
+        assert_near(measured.connections.in_window.mean_ns(), 1e8);
+        assert_eq!(
+            (
+                measured.connections.in_window.count(),
+                measured.connections.failed
+            ),
+            (45, 0)
+        );
+        assert_eq!(measured.first_connect_at, None);
+        let time = measured.time_of_a_client().expect("time was spent");
+        assert_near(time.connecting, 0.91);
+        assert_near(time.in_transactions, 0.09);
+    }
+
+    /// The run of the report that began it all: a second in each connect, four clients.
+    #[test]
+    fn connecting_is_in_no_latency_and_in_no_throughput() {
+        let run = |connects: [(i64, i64); 4]| {
+            let mut story = Story::of_seconds(4, 5);
+            for (client, (from, to)) in (0..).zip(connects) {
+                story.span(client, SpanKind::Connect, from, to);
+                story.works(client, 10, 0, 5_000);
+            }
+            story.tell()
+        };
+        let serial = run([
+            (-4_000, -3_000),
+            (-3_000, -2_000),
+            (-2_000, -1_000),
+            (-1_000, 0),
+        ]);
+        let at_once = run([(-1_000, 0); 4]);
+        for measured in [&serial, &at_once] {
+            assert_near(measured.tps(), 400.0);
+            assert_near(measured.total.latency.mean_ns(), 1e7);
+            // Little's law.
+            assert_near(measured.tps() * measured.total.latency.mean_ns() / 1e9, 4.0);
+            assert_near(measured.average_concurrency(), 4.0);
+            assert_eq!(measured.connections.initial.count(), 4);
+        }
+        assert_eq!(
+            serial.initial_connection_time(),
+            Some(Duration::from_secs(4))
+        );
+        assert_eq!(
+            at_once.initial_connection_time(),
+            Some(Duration::from_secs(1))
+        );
+    }
+
+    #[test]
+    fn a_warm_up_transaction_delays_its_clients_part_of_the_window_and_does_not_count() {
+        let mut story = Story::of_seconds(2, 5);
+        story.works(0, 10, -500, 5_000);
+        story.record(TransactionRecord {
+            client: 1,
+            ..transaction(-500, 1_000)
+        });
+        story.works(1, 10, 1_000, 5_000);
+        let measured = story.tell();
+        assert_eq!(measured.before_window, 51);
+        assert_eq!(measured.clients[1].starts, at(1_000));
+        assert_near(measured.tps(), 100.0 + 100.0);
+    }
+
+    #[test]
+    fn many_spans_of_a_client_are_settled_as_they_come() {
+        let mut story = Story::of_seconds(1, 5);
+        for begin in (-100..5_100).step_by(100) {
+            let kind = SpanKind::ConnectFailed;
+            story.span(0, kind, begin, begin + 50);
+        }
+        story.record(transaction(4_050, 4_060));
+        let measured = story.tell();
+        // 50 ms in each of the 50 tenths of the window; none before it, none after.
+        assert_eq!(measured.clients[0].connecting_ns, 2_500_000_000);
+        assert_eq!(measured.connections.failed, 51);
+    }
+
+    #[test]
+    fn progress_lines_come_each_interval_and_their_sum_is_the_total() {
+        let mut story = Story::of_seconds(1, 3);
+        story.plan.progress = Progress::Lines(Duration::from_secs(2));
+        let stderr = story.stderr.clone();
+        story.works(0, 10, 0, 2_990);
+        story.record(transaction(2_990, 3_005));
+        story.tell();
+        assert_eq!(
+            stderr.text(),
+            "progress: 2.0 s, 100.0 tps, lat 10.000 ms stddev 0.000, 0 failed\n\
+             progress: 3.0 s, 99.5 tps, lat 10.050 ms stddev 0.497, 0 failed\n"
+        );
+    }
+
+    #[test]
+    fn an_interval_waits_for_every_worker() {
+        let mut story = Story::of_seconds(2, 10);
+        story.plan.workers = 2;
+        story.plan.progress = Progress::Lines(Duration::from_secs(1));
+        let stderr = Memory::default();
+        let mut collector =
+            Collector::new(story.plan, Clock::manual(0), None, Box::new(stderr.clone()));
+        let batch = |worker, from_ms, to_ms, through_ms| {
+            let record = TransactionRecord {
+                client: worker,
+                ..transaction(from_ms, to_ms)
+            };
+            Report::Batch(Batch {
+                worker,
+                events: vec![Event::Transaction(record)],
+                complete_through: at(through_ms),
+            })
+        };
+        collector.take(Report::WindowBegins(at(0)));
+        collector.take(batch(0, 100, 200, 2_500));
+        assert_eq!(stderr.text(), "");
+        collector.take(batch(1, 500, 900, 1_100));
+        assert_eq!(
+            stderr.text(),
+            "progress: 1.0 s, 2.0 tps, lat 250.000 ms stddev 150.000, 0 failed\n"
+        );
+        collector.take(batch(1, 900, 1_900, 2_000));
+        assert_eq!(stderr.text().lines().count(), 2);
+    }
+
+    #[test]
+    fn retries_are_shown_where_there_can_be_any() {
+        let mut story = Story::new(1, StopRule::Transactions(2));
+        story.plan.with_retries = true;
+        story.plan.progress = Progress::Lines(Duration::from_secs(5));
+        let stderr = story.stderr.clone();
+        story.record(TransactionRecord {
+            tries: 3,
+            ..transaction(0, 500)
+        });
+        story.record(TransactionRecord {
+            outcome: Outcome::Failed,
+            ..transaction(500, 1_000)
+        });
+        story.tell();
+        assert_eq!(
+            stderr.text(),
+            "progress: 1.0 s, 1.0 tps, lat 500.000 ms stddev 0.000, 1 failed, 1 retried, 2 retries\n"
+        );
+    }
+
+    #[test]
+    fn messages_are_prefixed_by_their_level() {
+        let stderr = Memory::default();
+        let plan = Story::of_seconds(1, 1).plan;
+        let mut collector = Collector::new(plan, Clock::manual(0), None, Box::new(stderr.clone()));
+        for (level, text) in [
+            (Level::Error, "a"),
+            (Level::Warning, "b"),
+            (Level::Info, "c"),
+            (Level::Plain, "d\ne"),
+        ] {
+            collector.take(Report::Message(Message {
+                level,
+                text: text.to_owned(),
+            }));
+        }
+        let expected = "pgmark: error: a\npgmark: warning: b\npgmark: c\nd\ne\n";
+        assert_eq!(stderr.text(), expected);
+    }
+
+    #[test]
+    fn an_emptied_batch_goes_back_to_its_worker_and_the_end_of_all_ends_the_run() {
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        let (back, returned) = crossbeam_channel::bounded(4);
+        let story = Story::of_seconds(1, 5);
+        let collector = Collector::new(story.plan, Clock::manual(0), None, Box::new(story.stderr));
+        let events = vec![
+            Event::Transaction(transaction(0, 1_000)),
+            Event::ClientDone(ClientRecord {
+                client: 0,
+                ended_at: at(1_000),
+                aborted: false,
+                think_ns: 7,
+            }),
+            Event::WorkerDone(WorkerRecord::default()),
+        ];
+        let capacity = events.capacity();
+        for report in [
+            Report::WindowBegins(at(0)),
+            Report::Batch(Batch {
+                worker: 0,
+                events,
+                complete_through: at(1_000),
+            }),
+        ] {
+            sender.send(report).expect("the receiver lives");
+        }
+        drop(sender);
+        let measured = collector.run(&receiver, &[back]);
+        let emptied = returned.recv().expect("the batch came back");
+        assert!(emptied.is_empty() && emptied.capacity() == capacity);
+        assert_eq!((measured.total.processed, measured.workers.len()), (1, 1));
+        assert_eq!(measured.think_time(), Duration::from_nanos(7));
+    }
+
+    #[test]
+    fn a_run_stopped_before_its_window_has_none() {
+        let story = Story::of_seconds(1, 5);
+        let collector = Collector::new(story.plan, Clock::manual(0), None, Box::new(story.stderr));
+        let measured = collector.finish();
+        assert_eq!(measured.window, None);
+        assert_eq!((measured.tps(), measured.average_concurrency()), (0.0, 0.0));
+        assert_eq!(measured.noise(), None);
+    }
+
+    #[test]
+    fn aborted_transactions_are_time_spent_but_no_throughput() {
+        let mut story = Story::of_seconds(1, 5);
+        let outcome = Outcome::Aborted(Abort::Interrupted);
+        story.record(TransactionRecord {
+            outcome,
+            ..transaction(0, 5_000)
+        });
+        let measured = story.tell();
+        assert_eq!(measured.tps(), 0.0);
+        assert_near(measured.average_concurrency(), 1.0);
+        assert_eq!(measured.clients[0].aborted, 1);
+    }
 }

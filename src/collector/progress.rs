@@ -110,3 +110,66 @@ fn cut(mut line: String) -> String {
     line.truncate(LIVE_WIDTH);
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collector::testing::transaction;
+    use crate::stats::Stats;
+
+    fn interval(ends_s: u64, latencies_ms: &[i64]) -> Interval {
+        let mut stats = Stats::default();
+        for &latency in latencies_ms {
+            stats.record(&transaction(0, latency), None);
+        }
+        Interval {
+            begins_ns: (ends_s - 1) * 1_000_000_000,
+            length_ns: 1_000_000_000,
+            stats,
+        }
+    }
+
+    #[test]
+    fn the_live_line_shows_place_rate_latencies_and_failures() {
+        let mut so_far = SoFar::default();
+        so_far.add(&interval(1, &[1; 30]));
+        let last = interval(2, &[1, 1, 12, 250]);
+        so_far.add(&last);
+        for (stop, expected) in [
+            (
+                StopRule::Time(Duration::from_secs(60)),
+                "[  2/60 s] 4 tps (avg 17)  lat 66.0  p99 250  max 250 ms  0 failed",
+            ),
+            (
+                StopRule::Transactions(100),
+                "[2 s] 4 tps (avg 17)  lat 66.0  p99 250  max 250 ms  0 failed",
+            ),
+        ] {
+            assert_eq!(live_line(&last, &so_far, stop), expected);
+        }
+    }
+
+    #[test]
+    fn the_live_line_never_wraps() {
+        let last = Interval {
+            length_ns: 1,
+            ..interval(1_000_000_000, &[900_000_000; 9])
+        };
+        let so_far = SoFar {
+            processed: u64::MAX,
+            failed: u64::MAX,
+        };
+        let line = live_line(
+            &last,
+            &so_far,
+            StopRule::Time(Duration::from_secs(u64::MAX)),
+        );
+        assert_eq!(line.len(), LIVE_WIDTH);
+    }
+
+    #[test]
+    fn connecting_has_a_line_of_its_own() {
+        let line = connecting_line(412, 500, Duration::from_millis(3_100));
+        assert_eq!(line, "[connecting 412 of 500, 3.1 s]");
+    }
+}

@@ -28,6 +28,7 @@ pub(super) struct Login {
     password: Option<String>,
     channel_binding: ChannelBinding,
     step: Step,
+    method: &'static str,
 }
 
 /// Why an exchange stops.
@@ -62,7 +63,14 @@ impl Login {
                 .map(str::to_owned),
             channel_binding: startup.channel_binding.clone(),
             step: Step::Asked,
+            method: "trust",
         }
+    }
+
+    /// What the server has asked for so far, in the words of `pg_hba.conf`. Methods that ask for
+    /// nothing (peer, ident, cert) look like trust from here.
+    pub(super) fn method(&self) -> &'static str {
+        self.method
     }
 
     /// Answers an Authentication message; true when the server is satisfied.
@@ -77,11 +85,13 @@ impl Login {
             }
             (3, Step::Asked) => {
                 reader.finish()?;
+                self.method = "password";
                 self.send_password(self.password()?.as_bytes(), out)?
             }
             (5, Step::Asked) => {
                 let salt = reader.array()?;
                 reader.finish()?;
+                self.method = "md5";
                 let hash = md5_hash(self.user.as_bytes(), self.password()?.as_bytes(), salt);
                 self.send_password(hash.as_bytes(), out)?
             }
@@ -108,7 +118,11 @@ impl Login {
         Ok(Step::PasswordSent)
     }
 
-    fn begin_scram(&self, mut reader: Reader<'_>, out: &mut BytesMut) -> Result<Step, LoginError> {
+    fn begin_scram(
+        &mut self,
+        mut reader: Reader<'_>,
+        out: &mut BytesMut,
+    ) -> Result<Step, LoginError> {
         let (mut plain, mut bound, mut offered) = (false, false, Vec::new());
         loop {
             let mechanism = reader.string()?;
@@ -138,6 +152,7 @@ impl Login {
                 return Err(ProtocolError::UnsupportedAuthentication { method }.into());
             }
         };
+        self.method = "scram-sha-256";
         let scram = Box::new(sasl::ScramSha256::new(self.password()?.as_bytes(), binding));
         frontend::sasl_initial_response(mechanism, scram.message(), out)
             .map_err(unsendable("the password"))?;

@@ -65,6 +65,7 @@ enum Stage {
 /// What the server told about itself.
 #[derive(Default)]
 struct Server {
+    authentication: Option<&'static str>,
     process_id: Option<i32>,
     cancel_secret: Vec<u8>,
     /// In the order of [`KEPT_PARAMETERS`].
@@ -286,6 +287,12 @@ impl Session {
         ))
     }
 
+    /// How the server authenticated us, in the words of `pg_hba.conf`; `None` until it has. Methods
+    /// that ask for nothing (peer, ident, cert) look like `trust`.
+    pub fn authentication(&self) -> Option<&'static str> {
+        self.server.authentication
+    }
+
     /// Process that serves this session, where the server told it.
     pub fn process_id(&self) -> Option<i32> {
         self.server.process_id
@@ -430,7 +437,10 @@ impl Session {
         };
         match login.answer(self.inbox.body(frame), &mut self.output) {
             Ok(false) => {}
-            Ok(true) => self.stage = Stage::LoggedIn,
+            Ok(true) => {
+                self.server.authentication = Some(login.method());
+                self.stage = Stage::LoggedIn;
+            }
             Err(LoginError::Malformed(problem)) => return Err(malformed(frame, state, problem)),
             Err(LoginError::Unexpected) => return Err(unexpected(frame, state)),
             Err(LoginError::Failed(error)) => return Err(error),

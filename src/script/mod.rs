@@ -32,6 +32,7 @@ pub use value::Value;
 pub use variables::{Automatic, Slot, VariableTable, Variables, is_valid_name};
 
 use crate::random::Generator;
+use builtin::BUILTINS;
 
 /// All scripts of a run with the variables that they mention.
 #[derive(Debug)]
@@ -201,6 +202,18 @@ impl Command {
 }
 
 impl Script {
+    /// Its name in tables and logs: that of the builtin, or of the file without its directory.
+    pub fn short_name(&self) -> String {
+        let builtin = BUILTINS
+            .iter()
+            .find(|builtin| builtin.display_name == self.name);
+        match (builtin, self.name.rsplit_once('/')) {
+            (Some(builtin), _) => builtin.name.to_owned(),
+            (None, Some((_, file))) => file.to_owned(),
+            (None, None) => self.name.clone(),
+        }
+    }
+
     /// Decides the conditional block whose `If` stands at the place of the context, and returns the
     /// index of the command that comes next. The place moves along: after an error it is the command
     /// whose condition failed.

@@ -12,6 +12,7 @@ pub struct Sql {
     pub number: usize,
     /// Where its result goes.
     pub capture: Option<Capture>,
+    commits: bool,
     segments: Vec<Segment>,
     parameterized: Vec<u8>,
     parameters: Vec<Slot>,
@@ -47,6 +48,7 @@ impl Sql {
         let mut sql = Sql {
             number,
             capture: None,
+            commits: text.split(|&byte| byte == b';').any(begins_with_commit),
             segments: Vec::new(),
             parameterized: Vec::with_capacity(text.len()),
             parameters: Vec::new(),
@@ -101,6 +103,12 @@ impl Sql {
         }
     }
 
+    /// Whether it commits a transaction block: if the connection is lost before the answer comes,
+    /// nobody knows whether it did.
+    pub fn commits(&self) -> bool {
+        self.commits
+    }
+
     /// The command with `$1`, `$2`, … in place of the variables, one number for each use.
     pub fn parameterized(&self) -> &[u8] {
         &self.parameterized
@@ -110,6 +118,18 @@ impl Sql {
     pub fn parameters(&self) -> &[Slot] {
         &self.parameters
     }
+}
+
+/// COMMIT or END as the first word. A semicolon inside of a literal may split it wrongly; then a
+/// command that looks like one is taken for one, which errs on the safe side.
+fn begins_with_commit(statement: &[u8]) -> bool {
+    let word: Vec<u8> = statement
+        .trim_ascii_start()
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphabetic())
+        .map(u8::to_ascii_lowercase)
+        .collect();
+    matches!(&word[..], b"commit" | b"end")
 }
 
 fn find(text: &[u8], byte: u8, from: usize) -> Option<usize> {

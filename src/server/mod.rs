@@ -52,7 +52,7 @@ pub struct Settings {
 
 impl Settings {
     /// Those that are not at their safe default, in words.
-    fn deviations(&self) -> Vec<String> {
+    pub fn deviations(&self) -> Vec<String> {
         [
             ("fsync", &self.fsync, "on"),
             ("synchronous_commit", &self.synchronous_commit, "on"),

@@ -216,6 +216,27 @@ mod tests {
     }
 
     #[test]
+    fn mean_latency_is_as_noisy_as_its_batches_say() {
+        // Latency alternates between 1 and 3 ms, equally often: a spread of half the mean. Batches
+        // without a transaction take nothing away.
+        let batch = |processed, latency_ns| Point {
+            processed,
+            latency_sum_ns: processed * latency_ns,
+            ..Point::default()
+        };
+        let alternating: Vec<Point> = (0..40)
+            .map(|i| batch(100, if i % 2 == 0 { 1_000_000 } else { 3_000_000 }))
+            .collect();
+        let width = latency_noise(&alternating).expect("40 samples");
+        assert!(
+            (width - 2.023 * 0.5 / 39_f64.sqrt()).abs() < 0.001,
+            "{width}"
+        );
+        let steady: Vec<Point> = (0..40).map(|i| batch(i % 2, 1_000_000)).collect();
+        assert_eq!(latency_noise(&steady), Some(0.0));
+    }
+
+    #[test]
     fn a_trend_leaves_too_few_samples_to_tell() {
         let rising: Vec<Point> = (0..40)
             .map(|i| Point {

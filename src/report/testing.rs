@@ -1,0 +1,214 @@
+//! Finished runs of every kind, for the tests of reports.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::collector::testing::{Story, transaction};
+use crate::error::Signal;
+use crate::event::{Abort, Outcome, SpanKind, SqlState, TransactionRecord, WorkerRecord};
+use crate::plan::{QueryMode, StopRule};
+use crate::result::{
+    ConnectionWords, Facts, LogResult, Measured, Partitions, RunResult, ScriptFacts, ServerActivity,
+};
+
+/// Facts of a run with one builtin script against a server on this host.
+fn facts(clients: u32, stop: StopRule) -> Facts {
+    Facts {
+        server_version: "18.6".to_owned(),
+        scripts: vec![script("<builtin: TPC-B (sort of)>", 1)],
+        scale: 50,
+        partitions: None,
+        query_mode: QueryMode::Simple,
+        clients,
+        threads: 2,
+        max_tries: Some(1),
+        stop,
+        latency_limit: None,
+        connect_per_transaction: false,
+        connection: ConnectionWords {
+            transport: "socket".to_owned(),
+            tls: "no TLS".to_owned(),
+            authentication: "trust".to_owned(),
+        },
+        server: Some(ServerActivity {
+            checkpoints: Some(2),
+            wal_bytes: Some(5_900_000),
+            unsafe_settings: vec!["fsync off".to_owned()],
+            assertions: false,
+            same_host: Some(true),
+            checkpoint_timeout: Some(Duration::from_secs(300)),
+        }),
+        interrupted: None,
+    }
+}
+
+fn script(description: &str, weight: u64) -> ScriptFacts {
+    ScriptFacts {
+        description: description.to_owned(),
+        weight,
+    }
+}
+
+fn seconds(count: u64) -> StopRule {
+    StopRule::Time(Duration::from_secs(count))
+}
+
+fn worker(busy_percent: u64) -> WorkerRecord {
+    WorkerRecord {
+        worker: 0,
+        busy_ns: busy_percent * 1_000_000,
+        observed_ns: 100_000_000,
+        delays: 1_000,
+        delay_sum_ns: 11_000_000,
+        ..WorkerRecord::default()
+    }
+}
+
+fn joined(facts: Facts, mut measured: Measured) -> RunResult {
+    measured.workers = vec![worker(19), worker(12)];
+    RunResult { facts, measured }
+}
+
+/// Four clients for five seconds; latencies differ from client to client.
+pub(super) fn timed() -> RunResult {
+    let mut story = Story::of_seconds(4, 5);
+    for (client, each) in (0..).zip([3, 5, 8, 13]) {
+        story.span(client, SpanKind::Connect, -22, -2);
+        story.works(client, each, 0, 5_000);
+    }
+    joined(facts(4, seconds(5)), story.tell())
+}
+
+/// As [`timed`], but one of the clients slows down in between, stopped by a signal.
+pub(super) fn interrupted() -> RunResult {
+    let mut story = Story::of_seconds(2, 60);
+    story.works(0, 4, 0, 3_000);
+    let slow = story.works(1, 4, 0, 1_000);
+    story.works(1, 20, slow, 3_000);
+    story.told_end(3_000);
+    let facts = Facts {
+        interrupted: Some(Signal::Interrupt),
+        server: None,
+        ..facts(2, seconds(60))
+    };
+    joined(facts, story.tell())
+}
+
+/// `-C`: 100 ms to connect, 10 ms to work.
+pub(super) fn reconnecting() -> RunResult {
+    let mut story = Story::of_seconds(4, 5);
+    (0..4).for_each(|client| story.reconnects(client, 100, 10, 5_000));
+    let facts = Facts {
+        connect_per_transaction: true,
+        ..facts(4, seconds(5))
+    };
+    joined(facts, story.tell())
+}
+
+/// Two scripts, a latency limit, retries, failures: a number of transactions for each client.
+pub(super) fn several_scripts() -> RunResult {
+    let stop = StopRule::Transactions(100);
+    let limit = Some(Duration::from_millis(15));
+    let mut story = Story::new(2, stop);
+    story.plan.scripts = 2;
+    story.plan.latency_limit = limit;
+    for client in 0..2 {
+        for number in 0..100 {
+            let begin = 20 * number;
+            let record = transaction(begin, begin + 10 + number % 10);
+            story.record(TransactionRecord {
+                client,
+                script: u8::from(number % 4 == 0),
+                outcome: if number % 20 == 4 {
+                    Outcome::Failed
+                } else {
+                    Outcome::Processed
+                },
+                sqlstate: if number % 20 == 4 {
+                    SqlState(*b"40001")
+                } else {
+                    SqlState::NONE
+                },
+                tries: if number % 20 == 4 {
+                    3
+                } else {
+                    1 + u32::from(number % 10 == 1)
+                },
+                ..record
+            });
+        }
+        story.done(client, false, 2_000);
+    }
+    let facts = Facts {
+        scripts: vec![
+            script("transfer.sql", 3),
+            script("<builtin: select only>", 1),
+        ],
+        partitions: Some(Partitions {
+            method: "hash".to_owned(),
+            count: 8,
+        }),
+        max_tries: Some(3),
+        latency_limit: limit,
+        server: None,
+        ..facts(2, stop)
+    };
+    joined(facts, story.tell())
+}
+
+/// Every client died of its first transaction.
+pub(super) fn nothing_attempted() -> RunResult {
+    let stop = StopRule::Transactions(3);
+    let mut story = Story::new(2, stop);
+    for client in 0..2 {
+        let outcome = Outcome::Aborted(Abort::Server);
+        story.record(TransactionRecord {
+            client,
+            outcome,
+            ..transaction(0, 5)
+        });
+        story.done(client, true, 5);
+    }
+    joined(facts(2, stop), story.tell())
+}
+
+/// Every transaction failed, and none can be tried often enough.
+pub(super) fn all_failed() -> RunResult {
+    let mut story = Story::of_seconds(1, 1);
+    for begin in (0..1_000).step_by(100) {
+        let outcome = Outcome::Failed;
+        story.record(TransactionRecord {
+            outcome,
+            ..transaction(begin, begin + 100)
+        });
+    }
+    joined(
+        Facts {
+            max_tries: None,
+            ..facts(1, seconds(1))
+        },
+        story.tell(),
+    )
+}
+
+/// One of every kind, by name.
+pub(super) fn of_every_kind() -> Vec<(&'static str, RunResult)> {
+    vec![
+        ("timed", timed()),
+        ("interrupted", interrupted()),
+        ("reconnecting", reconnecting()),
+        ("several_scripts", several_scripts()),
+        ("nothing_attempted", nothing_attempted()),
+        ("all_failed", all_failed()),
+    ]
+}
+
+/// A log that lost rows to a full disk.
+pub(super) fn cut_log(rows_written: u64, rows_lost: u64) -> LogResult {
+    LogResult {
+        path: PathBuf::from("run.csv"),
+        rows_written,
+        rows_lost,
+        failure: Some("no storage space".to_owned()),
+    }
+}

@@ -1,0 +1,533 @@
+//! The summary as text. Scripts of other people read it, so pgbench's lines stay as they are, the
+//! one line that begins with `tps =` ends the main block, and no line of our own contains `tps`,
+//! `latency average` or `latency stddev`; ours lie between latency and the connection-time line.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use crate::error::Signal;
+use crate::plan::StopRule;
+use crate::result::{Facts, Measured, RunResult, ServerActivity};
+use crate::stats::{Histogram, Stats};
+
+/// Percentiles of the summary, in percent.
+const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
+/// A percentile that fewer samples lie beyond is an accident of a few of them.
+const MIN_SAMPLES_BEYOND: u64 = 10;
+
+/// The line that a run begins with: the program's version, the server's, and a word of warning
+/// where a build without optimisation would measure itself.
+pub fn banner(server_version: &str) -> String {
+    let build = if cfg!(debug_assertions) {
+        ", debug build"
+    } else {
+        ""
+    };
+    format!(
+        "pgmark ({}, server {server_version}{build})",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// Writes the summary of a run.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_summary(result: &RunResult, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(Summary::of(result).text.as_bytes())
+}
+
+/// A summary being put together.
+struct Summary<'a> {
+    facts: &'a Facts,
+    measured: &'a Measured,
+    text: String,
+}
+
+/// Appends a line; writing to a `String` cannot fail.
+macro_rules! line {
+    ($summary:expr, $($argument:tt)*) => {
+        let _ = writeln!($summary.text, $($argument)*);
+    };
+}
+
+impl<'a> Summary<'a> {
+    fn of(result: &'a RunResult) -> Self {
+        let mut summary = Summary {
+            facts: &result.facts,
+            measured: &result.measured,
+            text: String::new(),
+        };
+        summary.workload();
+        summary.processed();
+        if result.measured.total.attempted() == 0 {
+            return summary;
+        }
+        summary.failures("", &result.measured.total);
+        summary.late("", &result.measured.total);
+        summary.latency("", &result.measured.total);
+        summary.percentiles();
+        summary.interrupted();
+        summary.concurrency();
+        summary.noise();
+        summary.server();
+        match result.facts.connect_per_transaction {
+            true => summary.reconnections(),
+            false => summary.initial_connection(),
+        }
+        summary.scripts();
+        summary
+    }
+
+    fn workload(&mut self) {
+        let facts = self.facts;
+        match facts.scripts.as_slice() {
+            [only] => {
+                line!(self, "transaction type: {}", only.description);
+            }
+            _ => {
+                line!(self, "transaction type: multiple scripts");
+            }
+        }
+        line!(self, "scaling factor: {}", facts.scale);
+        if let Some(partitions) = &facts.partitions {
+            line!(self, "partition method: {}", partitions.method);
+            line!(self, "partitions: {}", partitions.count);
+        }
+        line!(self, "query mode: {}", facts.query_mode.name());
+        line!(self, "number of clients: {}", facts.clients);
+        line!(self, "number of threads: {}", facts.threads);
+        if let Some(max_tries) = facts.max_tries {
+            line!(self, "maximum number of tries: {max_tries}");
+        }
+    }
+
+    fn processed(&mut self) {
+        let processed = self.measured.total.processed;
+        match self.facts.stop {
+            StopRule::Transactions(each) => {
+                let planned = u128::from(each) * u128::from(self.facts.clients);
+                line!(self, "number of transactions per client: {each}");
+                line!(
+                    self,
+                    "number of transactions actually processed: {processed}/{planned}"
+                );
+            }
+            StopRule::Time(time) => {
+                line!(self, "duration: {} s", time.as_secs_f64());
+                line!(
+                    self,
+                    "number of transactions actually processed: {processed}"
+                );
+            }
+        }
+    }
+
+    /// Failed and retried transactions, of those attempted.
+    fn failures(&mut self, indent: &str, stats: &Stats) {
+        let (failed, attempted) = (stats.failed.total(), stats.attempted());
+        let share = percent(failed, attempted);
+        line!(
+            self,
+            "{indent}number of failed transactions: {failed} ({share:.3}%)"
+        );
+        if self.facts.max_tries != Some(1) {
+            let share = percent(stats.retried, attempted);
+            line!(
+                self,
+                "{indent}number of transactions retried: {} ({share:.3}%)",
+                stats.retried
+            );
+            line!(self, "{indent}total number of retries: {}", stats.retries);
+        }
+    }
+
+    fn late(&mut self, indent: &str, stats: &Stats) {
+        let Some(limit) = self.facts.latency_limit else {
+            return;
+        };
+        let (late, processed) = (stats.late, stats.processed);
+        line!(
+            self,
+            "{indent}number of transactions above the {:.1} ms latency limit: {late}/{processed} ({:.3}%)",
+            limit.as_secs_f64() * 1e3,
+            percent(late, processed)
+        );
+    }
+
+    fn latency(&mut self, indent: &str, stats: &Stats) {
+        if stats.processed > 0 {
+            line!(
+                self,
+                "{indent}latency average = {:.3} ms",
+                stats.latency.mean_ns() / 1e6
+            );
+            line!(
+                self,
+                "{indent}latency stddev = {:.3} ms",
+                stats.latency.stddev_ns() / 1e6
+            );
+        }
+    }
+
+    fn percentiles(&mut self) {
+        let latency = &self.measured.total.latency;
+        if latency.count() > 0 {
+            line!(
+                self,
+                "latency percentiles = {}, max {:.3} ms",
+                percentiles_ms(latency, &PERCENTILES),
+                latency.max_ns() as f64 / 1e6
+            );
+        }
+    }
+
+    fn interrupted(&mut self) {
+        let (Some(signal), Some(window)) = (self.facts.interrupted, self.measured.window) else {
+            return;
+        };
+        let name = match signal {
+            Signal::Interrupt => "SIGINT",
+            Signal::Terminate => "SIGTERM",
+            Signal::Hangup => "SIGHUP",
+        };
+        let measured_s = window.nanos() as f64 / 1e9;
+        let planned = match self.facts.stop {
+            StopRule::Time(time) => format!("{} s", time.as_secs_f64()),
+            StopRule::Transactions(each) => format!("{each} transactions per client"),
+        };
+        line!(
+            self,
+            "interrupted = by {name} after {measured_s:.3} s, of {planned} planned"
+        );
+    }
+
+    fn concurrency(&mut self) {
+        let while_connected = if self.facts.connect_per_transaction {
+            " while connected"
+        } else {
+            ""
+        };
+        let thread = match (
+            self.measured.busiest_thread(),
+            self.measured.client_delay_mean_ns(),
+        ) {
+            (Some(busy), Some(delay_ns)) => format!(
+                " (busiest thread {:.0}% busy, client delay {:.3} ms)",
+                busy * 100.0,
+                delay_ns / 1e6
+            ),
+            (Some(_) | None, Some(_) | None) => String::new(),
+        };
+        line!(
+            self,
+            "average concurrency = {:.2} of {}{while_connected}{thread}",
+            self.measured.average_concurrency(),
+            self.facts.clients
+        );
+        let think = self.measured.think_time();
+        if !think.is_zero() {
+            line!(
+                self,
+                "think time = {:.3} s in \\sleep, a part of latency",
+                think.as_secs_f64()
+            );
+        }
+    }
+
+    fn noise(&mut self) {
+        let Some(noise) = self.measured.noise() else {
+            return;
+        };
+        let [first, second] = noise.halves;
+        line!(
+            self,
+            "noise in this run = throughput {}, mean latency {} (95%); halves {first:.0}/s, {second:.0}/s",
+            plus_minus(noise.throughput),
+            plus_minus(noise.latency)
+        );
+    }
+
+    fn server(&mut self) {
+        let Some(activity) = &self.facts.server else {
+            return;
+        };
+        let words = server_words(activity, self.measured.total.processed);
+        if !words.is_empty() {
+            line!(self, "server = {}", words.join(", "));
+        }
+    }
+
+    fn reconnections(&mut self) {
+        let measured = self.measured;
+        if let Some(time) = measured.time_of_a_client() {
+            line!(
+                self,
+                "time of a client = {:.1}% connecting, {:.1}% in transactions, {:.1}% in pgmark",
+                time.connecting * 100.0,
+                time.in_transactions * 100.0,
+                time.in_pgmark * 100.0
+            );
+        }
+        let connects = &measured.connections.in_window;
+        let words = &self.facts.connection;
+        line!(
+            self,
+            "connections = {} made, {} failed; {}, max {:.3} ms; {}, {}, {}",
+            connects.count(),
+            measured.connections.failed,
+            percentiles_ms(connects, &[50.0, 99.0]),
+            connects.max_ns() as f64 / 1e6,
+            words.transport,
+            words.tls,
+            words.authentication
+        );
+        line!(
+            self,
+            "excluding reconnection times = {:.1}/s (computed, not measured)",
+            measured.tps_excluding_reconnection()
+        );
+        line!(
+            self,
+            "average connection time = {:.3} ms",
+            connects.mean_ns() / 1e6
+        );
+        line!(
+            self,
+            "tps = {:.6} (including reconnection times)",
+            measured.tps()
+        );
+    }
+
+    fn initial_connection(&mut self) {
+        if let Some(time) = self.measured.initial_connection_time() {
+            line!(
+                self,
+                "initial connection time = {:.3} ms",
+                time.as_secs_f64() * 1e3
+            );
+        }
+        line!(
+            self,
+            "tps = {:.6} (without initial connection time)",
+            self.measured.tps()
+        );
+    }
+
+    /// One block a script, where there are several.
+    fn scripts(&mut self) {
+        let (facts, measured) = (self.facts, self.measured);
+        if facts.scripts.len() < 2 {
+            return;
+        }
+        let weights: u64 = facts.scripts.iter().map(|script| script.weight).sum();
+        let attempted_by_all = measured.total.attempted();
+        for (index, (script, stats)) in facts.scripts.iter().zip(&measured.scripts).enumerate() {
+            let attempted = stats.attempted();
+            line!(self, "SQL script {}: {}", index + 1, script.description);
+            let target = percent(script.weight, weights);
+            line!(
+                self,
+                " - weight: {} (targets {target:.1}% of total)",
+                script.weight
+            );
+            let share = percent(attempted, attempted_by_all);
+            line!(self, " - {attempted} transactions ({share:.1}% of total)");
+            if attempted == 0 {
+                continue;
+            }
+            line!(
+                self,
+                " - number of transactions actually processed: {} (tps = {:.6})",
+                stats.processed,
+                measured.tps_of_script(index)
+            );
+            self.failures(" - ", stats);
+            self.late(" - ", stats);
+            self.latency(" - ", stats);
+        }
+    }
+}
+
+/// `p50 1.468, p90 2.289`, in milliseconds.
+fn percentiles_ms(distribution: &Histogram, percents: &[f64]) -> String {
+    let one = |&percent: &f64| match distribution.samples_beyond(percent) {
+        ..MIN_SAMPLES_BEYOND => format!("p{percent} n/a"),
+        _ => format!(
+            "p{percent} {:.3}",
+            distribution.percentile_ns(percent) as f64 / 1e6
+        ),
+    };
+    percents.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// What the server did, each thing in a few words; settings only where they are not safe.
+fn server_words(activity: &ServerActivity, processed: u64) -> Vec<String> {
+    let checkpoints = activity.checkpoints.map(|count| match count {
+        0 => "no checkpoint".to_owned(),
+        1 => "1 checkpoint".to_owned(),
+        many => format!("{many} checkpoints"),
+    });
+    let wal = activity.wal_bytes.filter(|_| processed > 0).map(|bytes| {
+        format!(
+            "{} WAL per transaction",
+            bytes_words(bytes as f64 / processed as f64)
+        )
+    });
+    let host = activity.same_host.map(|same| match same {
+        true => "on this host".to_owned(),
+        false => "on another host".to_owned(),
+    });
+    let mut words: Vec<String> = checkpoints.into_iter().chain(wal).collect();
+    words.extend(activity.unsafe_settings.iter().cloned());
+    words.extend(activity.assertions.then(|| "assertions on".to_owned()));
+    words.extend(host);
+    words
+}
+
+/// Bytes with a decimal prefix: 1 kB is 1000 B.
+fn bytes_words(bytes: f64) -> String {
+    match bytes {
+        few if few < 999.5 => format!("{few:.0} B"),
+        some if some < 999_950.0 => format!("{:.1} kB", some / 1e3),
+        many => format!("{:.1} MB", many / 1e6),
+    }
+}
+
+fn plus_minus(share: Option<f64>) -> String {
+    share.map_or("n/a".to_owned(), |share| format!("±{:.1}%", share * 100.0))
+}
+
+/// `part` of `whole` in percent, 0 of nothing.
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    100.0 * part as f64 / whole as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::testing;
+    use super::*;
+
+    fn text_of(result: &RunResult) -> String {
+        let mut out = Vec::new();
+        write_summary(result, &mut out).expect("memory takes everything");
+        String::from_utf8(out).expect("a summary is text")
+    }
+
+    /// `PGMARK_REFRESH_GOLDEN=1 cargo test` writes the files anew; the diff is to be reviewed.
+    #[test]
+    fn summaries_are_as_the_golden_files_have_them() {
+        let refresh = std::env::var_os("PGMARK_REFRESH_GOLDEN").is_some();
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/golden");
+        for (name, result) in testing::of_every_kind() {
+            let path = directory.join(name).with_extension("txt");
+            let text = text_of(&result);
+            if refresh {
+                std::fs::write(&path, &text).expect("the golden file can be written");
+            }
+            let golden = std::fs::read_to_string(&path).expect("there is a golden file");
+            assert_eq!(text, golden, "{name}");
+        }
+    }
+
+    /// What other people's scripts rely on.
+    #[test]
+    fn scrapers_find_pgbenchs_lines_and_only_those() {
+        for (name, result) in testing::of_every_kind() {
+            let text = text_of(&result);
+            let block: Vec<&str> = text
+                .lines()
+                .take_while(|line| !line.starts_with("SQL script"))
+                .collect();
+            let place = |start: &str| block.iter().position(|line| line.starts_with(start));
+
+            for line in text.lines() {
+                for word in ["tps", "latency average", "latency stddev"] {
+                    let theirs = line.trim_start_matches(" - ").starts_with(word)
+                        || line.starts_with(" - number of transactions actually processed: ");
+                    assert!(theirs || !line.contains(word), "{name}: {line}");
+                }
+            }
+            let rates = text
+                .lines()
+                .filter(|line| line.starts_with("tps ="))
+                .count();
+            let attempted = result.measured.total.attempted() > 0;
+            assert_eq!(rates, usize::from(attempted), "{name}");
+            if !attempted {
+                assert_eq!(
+                    place("number of transactions actually processed: 0"),
+                    Some(block.len() - 1)
+                );
+                continue;
+            }
+            assert_eq!(place("tps = "), Some(block.len() - 1), "{name}");
+
+            let ours = |line: &&str| {
+                line.contains(" = ")
+                    && !["latency a", "latency s", "tps", "initial", "average con"]
+                        .iter()
+                        .any(|theirs| {
+                            line.starts_with(theirs) && !line.starts_with("average concurrency")
+                        })
+            };
+            let after = place("latency stddev").unwrap_or(0);
+            let before = place("initial connection time")
+                .or(place("average connection time"))
+                .unwrap_or(block.len() - 1);
+            for (index, _) in block.iter().enumerate().filter(|(_, line)| ours(line)) {
+                assert!(after < index && index < before, "{name}: {}", block[index]);
+            }
+        }
+    }
+
+    #[test]
+    fn every_kind_of_run_balances_its_books() {
+        for (name, result) in testing::of_every_kind() {
+            assert_eq!(result.check_books(), Vec::<String>::new(), "{name}");
+        }
+    }
+
+    #[test]
+    fn rates_of_scripts_add_up_to_the_whole() {
+        let measured = testing::several_scripts().measured;
+        let sum = measured.tps_of_script(0) + measured.tps_of_script(1);
+        assert!((sum - measured.tps()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        let mut latency = Histogram::new();
+        (1..=1_000).for_each(|ms| latency.record(ms * 1_000_000));
+        assert_eq!(
+            percentiles_ms(&latency, &[99.0, 99.9]),
+            "p99 990.118, p99.9 n/a"
+        );
+    }
+
+    #[test]
+    fn sizes_have_the_unit_that_fits() {
+        for (bytes, expected) in [
+            (0.0, "0 B"),
+            (999.0, "999 B"),
+            (5_900.0, "5.9 kB"),
+            (999_949.0, "999.9 kB"),
+            (2_500_000.0, "2.5 MB"),
+        ] {
+            assert_eq!(bytes_words(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn the_banner_names_both_versions() {
+        let banner = banner("15.18");
+        let expected = format!("pgmark ({}, server 15.18", env!("CARGO_PKG_VERSION"));
+        assert!(banner.starts_with(&expected));
+        assert_eq!(banner.contains("debug build"), cfg!(debug_assertions));
+    }
+}

@@ -1,0 +1,209 @@
+//! What the user must know before believing a figure: for standard error, never for the summary,
+//! which others parse.
+
+use crate::plan::StopRule;
+use crate::result::{Measured, RunResult, ServerActivity};
+
+/// A thread busier than this leaves replies lying.
+const BUSY_LIMIT: f64 = 0.80;
+/// Above this share of all latency, client delay is visible in the figures.
+const DELAY_LIMIT: f64 = 0.05;
+/// WAL of a transaction that writes; readers cause less, by hint bits and the server's own work.
+const WAL_OF_A_WRITE_BYTES: u64 = 100;
+
+/// Warnings about this run, each a sentence without a prefix, the gravest first.
+pub fn warnings(result: &RunResult) -> Vec<String> {
+    let measured = &result.measured;
+    [
+        lost_rows(measured),
+        all_failed(measured),
+        early_ends(measured),
+        saturation(measured),
+        blocked_sends(measured),
+        no_checkpoint(result),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn lost_rows(measured: &Measured) -> Option<String> {
+    let log = measured.log.as_ref()?;
+    let failure = log.failure.as_ref()?;
+    Some(format!(
+        "the log \"{}\" lacks {} of {} rows: {failure}",
+        log.path.display(),
+        log.rows_lost,
+        log.rows_lost + log.rows_written
+    ))
+}
+
+fn all_failed(measured: &Measured) -> Option<String> {
+    let total = &measured.total;
+    (total.processed == 0 && total.failed.total() > 0)
+        .then(|| format!("all {} transactions failed", total.failed.total()))
+}
+
+fn early_ends(measured: &Measured) -> Option<String> {
+    let ended = measured
+        .clients
+        .iter()
+        .filter(|client| client.ended_early)
+        .count();
+    (ended > 0).then(|| {
+        format!(
+            "{ended} of {} clients were aborted before the run ended; \
+             the results above are incomplete",
+            measured.clients.len()
+        )
+    })
+}
+
+/// The client itself may be what is measured.
+fn saturation(measured: &Measured) -> Option<String> {
+    let busiest = measured.busiest_thread()?;
+    let delay_ns = measured.client_delay_sum_ns() as f64;
+    let latency_ns = measured.total.latency.sum_ns() as f64;
+    let reason = if busiest > BUSY_LIMIT {
+        format!("the busiest thread was {:.0}% busy", busiest * 100.0)
+    } else if delay_ns > DELAY_LIMIT * latency_ns {
+        format!(
+            "client delay is {:.0}% of all latency",
+            100.0 * delay_ns / latency_ns
+        )
+    } else {
+        return None;
+    };
+    Some(format!(
+        "pgmark may be the bottleneck ({reason}): latency may be too high by up to the client \
+         delay, {:.3} ms; use more threads (--jobs) or another host",
+        measured.client_delay_mean_ns().unwrap_or(0.0) / 1e6
+    ))
+}
+
+fn blocked_sends(measured: &Measured) -> Option<String> {
+    let sends: u64 = measured
+        .workers
+        .iter()
+        .map(|worker| worker.blocked_sends)
+        .sum();
+    let blocked_ns: u64 = measured
+        .workers
+        .iter()
+        .map(|worker| worker.blocked_ns)
+        .sum();
+    (sends > 0).then(|| {
+        format!(
+            "threads waited {sends} times, {:.3} s in all, for measurements to be taken from them \
+             (is the log on a slow disk?); latency and throughput are affected",
+            blocked_ns as f64 / 1e9
+        )
+    })
+}
+
+/// A run that writes without the checkpoint that its writing makes due looks better than the
+/// server can do for long.
+fn no_checkpoint(result: &RunResult) -> Option<String> {
+    let activity = result.facts.server.as_ref()?;
+    let window_ns = result.measured.window?.nanos();
+    let ServerActivity {
+        checkpoints: Some(0),
+        wal_bytes: Some(wal_bytes),
+        checkpoint_timeout: Some(timeout),
+        ..
+    } = activity
+    else {
+        return None;
+    };
+    let writes = *wal_bytes >= WAL_OF_A_WRITE_BYTES * result.measured.total.processed.max(1);
+    let short = u128::from(window_ns) < timeout.as_nanos();
+    (writes && short).then(|| {
+        let longer = match result.facts.stop {
+            StopRule::Time(_) => "--time",
+            StopRule::Transactions(_) => "--transactions",
+        };
+        format!(
+            "no checkpoint fell into this run; over more than checkpoint_timeout ({} s) the server \
+             may be slower: run longer ({longer})",
+            timeout.as_secs()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing;
+    use super::*;
+
+    /// The warnings of `result` that contain `words`.
+    fn about(result: &RunResult, words: &str) -> usize {
+        warnings(result)
+            .iter()
+            .filter(|warning| warning.contains(words))
+            .count()
+    }
+
+    #[test]
+    fn a_good_run_has_none() {
+        assert_eq!(warnings(&testing::timed()), Vec::<String>::new());
+        assert_eq!(warnings(&testing::several_scripts()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_busy_thread_and_long_client_delay_name_the_remedy() {
+        let mut result = testing::timed();
+        result.measured.workers[0].busy_ns = 81_000_000;
+        assert_eq!(
+            about(
+                &result,
+                "busiest thread was 81% busy): latency may be too high"
+            ),
+            1
+        );
+        assert_eq!(about(&result, "--jobs"), 1);
+
+        let mut result = testing::timed();
+        let latency_ns = result.measured.total.latency.sum_ns() as u64;
+        result.measured.workers[0].delay_sum_ns = latency_ns / 10;
+        assert_eq!(about(&result, "client delay is 10% of all latency"), 1);
+    }
+
+    #[test]
+    fn lost_rows_blocked_threads_and_dead_clients_are_told() {
+        let mut result = testing::timed();
+        result.measured.log = Some(testing::cut_log(700, 300));
+        result.measured.workers[1].blocked_sends = 3;
+        result.measured.workers[1].blocked_ns = 1_500_000_000;
+        assert_eq!(
+            about(
+                &result,
+                "\"run.csv\" lacks 300 of 1000 rows: no storage space"
+            ),
+            1
+        );
+        assert_eq!(about(&result, "waited 3 times, 1.500 s in all"), 1);
+        assert_eq!(
+            about(&testing::nothing_attempted(), "2 of 2 clients were aborted"),
+            1
+        );
+        assert_eq!(
+            about(&testing::all_failed(), "all 10 transactions failed"),
+            1
+        );
+    }
+
+    #[test]
+    fn a_short_run_that_writes_should_see_a_checkpoint() {
+        let with = |checkpoints, wal_bytes| {
+            let mut result = testing::timed();
+            if let Some(server) = &mut result.facts.server {
+                server.checkpoints = Some(checkpoints);
+                server.wal_bytes = Some(wal_bytes);
+            }
+            about(&result, "no checkpoint fell into this run")
+        };
+        assert_eq!(with(0, 10_000_000), 1);
+        assert_eq!(with(1, 10_000_000), 0);
+        assert_eq!(with(0, 1_000), 0);
+    }
+}

@@ -1,0 +1,118 @@
+//! What all workers of a run share and none of them changes.
+
+use std::ops::Range;
+
+use crate::conninfo::{Addresses, Target};
+use crate::plan::RunPlan;
+use crate::protocol::{ChannelBinding, Startup};
+use crate::random::{Generator, Seeds};
+use crate::script::{Automatic, Script, Variables};
+use crate::time::Clock;
+
+/// The plan of a run with what the server told about itself.
+#[derive(Debug)]
+pub struct RunContext {
+    /// The one clock.
+    pub clock: Clock,
+    /// Whom to connect as, to which database.
+    pub target: Target,
+    /// Where to connect, resolved once.
+    pub addresses: Addresses,
+    /// What to do.
+    pub plan: RunPlan,
+    /// Seeds of all streams.
+    pub seeds: Seeds,
+    /// The scale of the tables, which is the variable `scale`.
+    pub scale: u64,
+}
+
+impl RunContext {
+    /// Draws the seeds of all streams.
+    pub fn new(
+        plan: RunPlan,
+        target: Target,
+        addresses: Addresses,
+        scale: u64,
+        clock: Clock,
+    ) -> Self {
+        let seeds = Seeds::draw(
+            plan.seed.value,
+            plan.load.clients,
+            plan.load.threads,
+            plan.scripts.variables.is_defined(b"default_seed"),
+        );
+        RunContext {
+            clock,
+            target,
+            addresses,
+            plan,
+            seeds,
+            scale,
+        }
+    }
+
+    /// The clients of a thread: contiguous blocks, each thread taking its share, rounded up, of the
+    /// clients and threads that remain, as pgbench deals them.
+    pub fn clients_of(&self, thread: u32) -> Range<u32> {
+        deal(self.plan.load.clients, self.plan.load.threads, thread)
+    }
+
+    /// The stream by which a thread chooses scripts.
+    pub fn choose_generator(&self, thread: u32) -> Generator {
+        Generator::new(self.seeds.threads[thread as usize].choose)
+    }
+
+    /// The stream of a client's random functions.
+    pub fn client_generator(&self, client: u32) -> Generator {
+        Generator::new(self.seeds.clients[client as usize])
+    }
+
+    /// A client's variables at the start.
+    pub fn variables_of(&self, client: u32) -> Variables {
+        self.plan.scripts.variables.initial(&Automatic {
+            scale: i64::try_from(self.scale).unwrap_or(i64::MAX),
+            client_id: client,
+            default_seed: self.seeds.default_seed,
+            random_seed: self.plan.seed.value,
+        })
+    }
+
+    /// A script by its index.
+    pub fn script(&self, index: usize) -> &Script {
+        &self.plan.scripts.scripts[index].script
+    }
+
+    /// What a client says when it connects.
+    pub fn startup(&self) -> Startup<'_> {
+        Startup {
+            user: &self.target.user,
+            database: &self.target.database,
+            options: self.target.options.as_deref(),
+            application_name: &self.target.application_name,
+            client_encoding: None,
+            password: self.target.password.as_deref(),
+            channel_binding: ChannelBinding::Unsupported,
+        }
+    }
+}
+
+fn deal(clients: u32, threads: u32, thread: u32) -> Range<u32> {
+    let mut first = 0;
+    for before in 0..thread {
+        first += (clients - first).div_ceil(threads - before);
+    }
+    first..first + (clients - first).div_ceil(threads - thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_dealt_in_blocks_the_larger_ones_first() {
+        let dealt: Vec<_> = (0..3).map(|thread| deal(5, 3, thread)).collect();
+        assert_eq!(dealt, [0..2, 2..4, 4..5]);
+        assert_eq!(deal(8, 1, 0), 0..8);
+        assert_eq!(deal(2, 2, 1), 1..2);
+    }
+}

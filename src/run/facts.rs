@@ -1,0 +1,88 @@
+//! What is to be said of a run besides what was measured.
+
+use crate::conninfo::Endpoint;
+use crate::console::Console;
+use crate::control;
+use crate::result::{ConnectionWords, Facts, Partitions, ScriptFacts, ServerActivity};
+use crate::server::{Activity, ActivityDelta, ServerFacts};
+
+use super::supervise::Ending;
+use super::{Prepared, RunContext};
+
+/// Gathers the facts, for which the server is asked once more. If it cannot be, say because it has
+/// no free slot or is gone, that is a notice and no more.
+pub(super) fn gather(
+    run: &RunContext,
+    prepared: &Prepared,
+    ending: &Ending,
+    console: &Console,
+) -> Facts {
+    let plan = &run.plan;
+    let activity = activity_since(run, prepared, console);
+    Facts {
+        server_version: prepared.server.version.clone(),
+        scripts: script_facts(run),
+        scale: prepared.scale,
+        partitions: prepared.partitions.map(|partitions| Partitions {
+            method: partitions.method.name().to_owned(),
+            count: partitions.count,
+        }),
+        query_mode: plan.query_mode,
+        clients: plan.load.clients,
+        threads: plan.load.threads,
+        max_tries: plan.load.max_tries,
+        stop: plan.load.stop,
+        latency_limit: plan.load.latency_limit,
+        connect_per_transaction: plan.load.reconnect,
+        connection: ConnectionWords {
+            transport: match run.addresses.attempts().current() {
+                Some(Endpoint::Tcp { .. }) => "TCP".to_owned(),
+                Some(Endpoint::Unix { .. }) | None => "socket".to_owned(),
+            },
+            tls: "no TLS".to_owned(),
+            authentication: ending.authentication.unwrap_or("unknown").to_owned(),
+        },
+        server: activity.map(|delta| server_activity(&prepared.server, &delta)),
+        interrupted: ending.interrupted,
+    }
+}
+
+fn script_facts(run: &RunContext) -> Vec<ScriptFacts> {
+    let scripts = run.plan.scripts.scripts.iter();
+    scripts
+        .map(|weighted| ScriptFacts {
+            description: weighted.script.name.clone(),
+            weight: weighted.weight.into(),
+        })
+        .collect()
+}
+
+fn activity_since(
+    run: &RunContext,
+    prepared: &Prepared,
+    console: &Console,
+) -> Option<ActivityDelta> {
+    match control::connect(&run.target, console) {
+        Ok(mut client) => {
+            let now = Activity::now(&mut client, prepared.server.version_num);
+            Some(now.since(&prepared.activity))
+        }
+        Err(error) => {
+            console.notice(&format!(
+                "the server cannot be asked what it did during the run: {error}"
+            ));
+            None
+        }
+    }
+}
+
+fn server_activity(facts: &ServerFacts, delta: &ActivityDelta) -> ServerActivity {
+    ServerActivity {
+        checkpoints: delta.0.checkpoints,
+        wal_bytes: delta.0.wal_bytes,
+        unsafe_settings: facts.settings.deviations(),
+        assertions: facts.settings.debug_assertions.as_deref() == Some("on"),
+        same_host: facts.same_host,
+        checkpoint_timeout: facts.settings.checkpoint_timeout,
+    }
+}

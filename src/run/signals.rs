@@ -1,0 +1,139 @@
+//! Stop signals: SIGINT, SIGTERM, SIGHUP.
+//!
+//! A thread waits for them. What they do depends on what the program is at: a statement of the
+//! control connection is cancelled at once; a run is told over a channel.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crossbeam_channel::{Receiver, unbounded};
+use postgres::{CancelToken, NoTls};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals as Iterator;
+
+use crate::error::{Error, Report, Signal};
+
+/// The stop signals of this process.
+#[derive(Debug)]
+pub struct Signals {
+    received: Receiver<Signal>,
+    state: Arc<Mutex<State>>,
+    stopped: Arc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct State {
+    first: Option<Signal>,
+    statement: Option<CancelToken>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("first", &self.first)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Signals {
+    /// From now on signals are caught.
+    ///
+    /// # Errors
+    /// When the system refuses, which it has no reason to.
+    pub fn catch() -> Result<Self, Error> {
+        let failed = |error: std::io::Error| {
+            Error::Environment(Report::new(format!("could not catch signals: {error}")))
+        };
+        let mut signals = Iterator::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+        let (sender, received) = unbounded();
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        let stopped = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stopped);
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || {
+                for number in signals.forever() {
+                    let signal = match number {
+                        SIGTERM => Signal::Terminate,
+                        SIGHUP => Signal::Hangup,
+                        _ => Signal::Interrupt,
+                    };
+                    flag.store(true, Ordering::Release);
+                    cancel_statement(&shared, signal);
+                    let _ = sender.send(signal);
+                }
+            })
+            .map_err(failed)?;
+        Ok(Signals {
+            received,
+            state,
+            stopped,
+        })
+    }
+
+    /// Signals as they come.
+    pub fn received(&self) -> &Receiver<Signal> {
+        &self.received
+    }
+
+    /// Set as soon as a signal has come.
+    pub fn stopped(&self) -> &AtomicBool {
+        &self.stopped
+    }
+
+    /// The first signal so far.
+    pub fn first(&self) -> Option<Signal> {
+        self.lock().first
+    }
+
+    /// Fails if a signal has come.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.first()
+            .map_or(Ok(()), |signal| Err(Error::Interrupted(signal)))
+    }
+
+    /// Runs `work` on a control connection; a signal cancels the statement that it is at. If one
+    /// came, that is the result, whatever became of the work.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], or those of `work`.
+    pub fn cancelling<T>(
+        &self,
+        client: &mut postgres::Client,
+        work: impl FnOnce(&mut postgres::Client) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        {
+            // Under the lock, so that a signal is either seen here or finds what to cancel.
+            let mut state = self.lock();
+            if let Some(signal) = state.first {
+                return Err(Error::Interrupted(signal));
+            }
+            state.statement = Some(client.cancel_token());
+        }
+        let result = work(client);
+        self.lock().statement = None;
+        self.check()?;
+        result
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notes the signal; whatever the control connection is doing is cancelled. Should that fail, the
+/// statement ends in its own time, and the signal is seen then.
+fn cancel_statement(state: &Mutex<State>, signal: Signal) {
+    let statement = {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.first.get_or_insert(signal);
+        state.statement.clone()
+    };
+    if let Some(statement) = statement {
+        let _ = statement.cancel_query(NoTls);
+    }
+}

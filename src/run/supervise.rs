@@ -1,0 +1,138 @@
+//! Starting and stopping the workers, from the main thread.
+//!
+//! The main thread counts who is ready, releases all at once, passes signals on, and waits until
+//! every worker has said that it is done. A worker that panics says so, too.
+
+use crossbeam_channel::{Receiver, Sender, select};
+use mio::Waker;
+
+use crate::error::{Error, Report as Problem, Signal};
+use crate::event::Report;
+use crate::time::Clock;
+use crate::worker::{Control, Notice};
+
+/// What the main thread holds of the workers.
+pub struct Supervisor<'a> {
+    /// Orders to them.
+    pub control: &'a Control,
+    /// One waker each.
+    pub wakers: Vec<Waker>,
+    /// What they say.
+    pub notices: Receiver<Notice>,
+    /// Stop signals.
+    pub signals: &'a Receiver<Signal>,
+    /// The way to the collector.
+    pub reports: Sender<Report>,
+    /// The clock of the run.
+    pub clock: &'a Clock,
+}
+
+/// How the workers ended.
+#[derive(Debug, Default)]
+pub struct Ending {
+    /// The clients were released.
+    pub started: bool,
+    /// The signal that ended the run early.
+    pub interrupted: Option<Signal>,
+    /// An initial connection failed, so that there was no run.
+    pub failure: Option<Error>,
+    /// How the first client was authenticated.
+    pub authentication: Option<&'static str>,
+    /// The user did not want to wait any longer.
+    pub abandoned: bool,
+}
+
+impl Supervisor<'_> {
+    /// Sees the workers through from connecting to their end.
+    pub fn watch(&self) -> Ending {
+        let mut ending = Ending::default();
+        let (mut ready, mut done, mut signals) = (0, 0, 0);
+        while done < self.wakers.len() && !ending.abandoned {
+            select! {
+                recv(self.notices) -> notice => match notice {
+                    Ok(Notice::Authenticated(method)) => {
+                        ending.authentication.get_or_insert(method);
+                    }
+                    Ok(Notice::Ready) => {
+                        ready += 1;
+                        if ready == self.wakers.len() && ending.may_start() {
+                            self.start();
+                            ending.started = true;
+                        }
+                    }
+                    Ok(Notice::ConnectFailed { client, report }) => {
+                        self.fail(client, report, &mut ending);
+                    }
+                    Ok(Notice::Done) => done += 1,
+                    Err(_) => break,
+                },
+                recv(self.signals) -> signal => if let Ok(signal) = signal {
+                    signals += 1;
+                    ending.interrupted.get_or_insert(signal);
+                    self.obey(signals, &mut ending);
+                },
+            }
+        }
+        ending
+    }
+
+    /// Releases the clients: the measured window begins.
+    fn start(&self) {
+        let now = self.clock.now();
+        let _ = self.reports.send(Report::WindowBegins(now));
+        self.control.start(now);
+        self.wake();
+    }
+
+    fn fail(&self, client: u32, report: Problem, ending: &mut Ending) {
+        if ending.failure.is_some() {
+            return;
+        }
+        let detail = match report.detail {
+            Some(detail) => format!("{detail}\ncould not create connection for client {client}"),
+            None => format!("could not create connection for client {client}"),
+        };
+        ending.failure = Some(Error::Connect(Problem {
+            detail: Some(detail),
+            ..report
+        }));
+        self.control.close(self.clock.now());
+        self.wake();
+    }
+
+    /// The first signal lets what is under way finish, the second cuts it off, the third leaves.
+    fn obey(&self, signals: u32, ending: &mut Ending) {
+        let now = self.clock.now();
+        match signals {
+            1 if ending.started => {
+                let _ = self.reports.send(Report::WindowEnds(now));
+                self.control.stop(now);
+            }
+            1 | 2 => self.control.close(now),
+            _ => ending.abandoned = true,
+        }
+        self.wake();
+    }
+
+    fn wake(&self) {
+        for waker in &self.wakers {
+            // A worker that cannot be woken looks at its orders within the flush interval.
+            let _ = waker.wake();
+        }
+    }
+}
+
+impl Ending {
+    fn may_start(&self) -> bool {
+        self.interrupted.is_none() && self.failure.is_none()
+    }
+}
+
+/// Says that a worker has ended when it is dropped, so also when the thread panics.
+pub struct Farewell(pub Sender<Notice>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        let _ = self.0.send(Notice::Done);
+    }
+}

@@ -1,0 +1,62 @@
+//! Asking the server to cancel what a session is doing, on connections of their own.
+//!
+//! These block, so they are made on a thread beside the loop. A cancellation that fails is not
+//! reported: whoever ordered it closes the session soon after anyway.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use crate::conninfo::Endpoint;
+
+use super::unix_address;
+
+/// Bound on each step of a cancellation. The sessions are closed soon after it at the latest.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What it takes to cancel what one session is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Where that session is connected to.
+    pub endpoint: Endpoint,
+    /// The CancelRequest packet with its key.
+    pub packet: Vec<u8>,
+}
+
+/// Carries out the orders on a thread of their own, one after the other.
+pub fn send_beside(orders: Vec<Order>) {
+    if orders.is_empty() {
+        return;
+    }
+    // Without a thread nothing is cancelled, and the sessions are closed all the same.
+    let _ = std::thread::Builder::new()
+        .name("cancel".to_owned())
+        .spawn(move || {
+            for order in orders {
+                let _ = send(&order);
+            }
+        });
+}
+
+/// Sends the packet and waits until the server closes, which it does when it has passed it on.
+fn send(order: &Order) -> io::Result<()> {
+    match &order.endpoint {
+        Endpoint::Tcp { address, .. } => {
+            let stream = TcpStream::connect_timeout(address, TIMEOUT)?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
+            exchange(stream, &order.packet)
+        }
+        Endpoint::Unix(path) => {
+            let stream = UnixStream::connect_addr(&unix_address(path)?)?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
+            exchange(stream, &order.packet)
+        }
+    }
+}
+
+fn exchange(mut stream: impl Read + Write, packet: &[u8]) -> io::Result<()> {
+    stream.write_all(packet)?;
+    let _ = stream.read(&mut [0])?;
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! Making and ending a client's connection: endpoint after endpoint, socket first, then the
+//! start-up exchange up to the first ReadyForQuery.
+
+use crate::conninfo::{AttemptFailure, Attempts, Endpoint};
+use crate::error::Report;
+use crate::event::{ConnectionRecord, Event, Level, SpanKind};
+use crate::plan::StopRule;
+use crate::protocol::ServerMessage;
+use crate::time::Timestamp;
+
+use super::super::control::Notice;
+use super::{Action, Client, Environment, Progress, State, Then};
+
+/// A connection that is being made, and how the present one was made.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    attempts: Attempts,
+    /// When the first of the attempts began.
+    started_at: Timestamp,
+    /// When the present one has taken too long.
+    deadline: Option<Timestamp>,
+    /// Why the present one failed: the first reason is the true one.
+    failure: Option<AttemptFailure>,
+}
+
+impl Attempt {
+    pub(super) fn new(attempts: Attempts) -> Self {
+        Attempt {
+            attempts,
+            started_at: Timestamp::ZERO,
+            deadline: None,
+            failure: None,
+        }
+    }
+
+    pub(super) fn endpoint(&self) -> Option<&Endpoint> {
+        self.attempts.current()
+    }
+
+    pub(super) fn deadline(&self) -> Timestamp {
+        self.deadline.unwrap_or(Timestamp::MAX)
+    }
+
+    /// The server has answered with an error.
+    pub(super) fn refuse(&mut self, message: &ServerMessage<'_>) {
+        self.failure.get_or_insert_with(|| AttemptFailure::Refused {
+            sqlstate: message.sqlstate(),
+            message: message.to_string(),
+        });
+    }
+
+    pub(super) fn fail(&mut self, reason: &str) {
+        self.failure
+            .get_or_insert_with(|| AttemptFailure::Unreachable(reason.to_owned()));
+    }
+}
+
+impl Client {
+    /// Begins to connect.
+    pub fn connect(&mut self, env: &mut Environment<'_>) {
+        self.attempt.started_at = env.now();
+        self.attempt.attempts = env.run.addresses.attempts();
+        self.try_endpoint(env);
+    }
+
+    /// Tries the endpoint whose turn it is, or gives up if there is none left.
+    fn try_endpoint(&mut self, env: &mut Environment<'_>) {
+        if self.endpoint().is_none() {
+            return self.give_up(env);
+        }
+        let timeout = env.run.target.connect_timeout;
+        self.attempt.deadline = timeout.map(|timeout| env.now() + timeout);
+        self.attempt.failure = None;
+        self.open();
+    }
+
+    /// Asks for a socket.
+    pub(super) fn open(&mut self) {
+        self.state = State::Connecting;
+        self.action = Some(Action::Open);
+    }
+
+    /// The socket could not even begin to connect, because the server has too many waiting.
+    pub fn open_again_at(&mut self, moment: Timestamp) {
+        self.state = State::Backlogged { until: moment };
+    }
+
+    /// The socket is connected: the start-up exchange begins.
+    pub fn handle_transport_ready(&mut self, env: &mut Environment<'_>) {
+        if self.state != State::Connecting || self.session.is_started() {
+            return;
+        }
+        if let Err(error) = self.session.start(&env.run.startup()) {
+            self.attempt.fail(&error.to_string());
+            self.fail_attempt(env);
+        }
+    }
+
+    /// The server has let us in.
+    pub(super) fn handle_started(&mut self, env: &mut Environment<'_>) {
+        self.record_connect(SpanKind::Connect, env.stamp, env);
+        self.unanswered = true;
+        self.introduce(env);
+        if self.launched {
+            self.transaction.connecting_ns = env.stamp.nanos_since(self.attempt.started_at);
+            self.begin_transaction(env);
+        } else {
+            self.launched = true;
+            self.state = State::Standby;
+        }
+    }
+
+    fn introduce(&mut self, env: &Environment<'_>) {
+        if let (false, Some(method)) = (self.introduced, self.session.authentication()) {
+            self.introduced = true;
+            let _ = env.notices.send(Notice::Authenticated(method));
+        }
+    }
+
+    pub(super) fn handle_connect_timeout(&mut self, env: &mut Environment<'_>) {
+        if self.attempt.deadline() <= env.stamp {
+            self.attempt.fail("timeout expired");
+            self.fail_attempt(env);
+        }
+    }
+
+    /// The attempt has failed: its socket is closed, and the next endpoint tried if there is one.
+    pub(super) fn fail_attempt(&mut self, env: &mut Environment<'_>) {
+        self.state = State::Closing {
+            since: env.now(),
+            then: Then::NextAttempt,
+        };
+        self.action = Some(Action::Close);
+    }
+
+    pub(super) fn next_attempt(&mut self, env: &mut Environment<'_>) {
+        self.attempt.fail("the connection was closed");
+        if let Some(failure) = self.attempt.failure.take() {
+            self.attempt.attempts.fail(failure);
+        }
+        self.try_endpoint(env);
+    }
+
+    fn give_up(&mut self, env: &mut Environment<'_>) {
+        let report = self.attempt.attempts.report(&env.run.target);
+        let now = env.now();
+        self.record_connect(SpanKind::ConnectFailed, now, env);
+        if self.progress() == Progress::Connecting {
+            let _ = env.notices.send(Notice::ConnectFailed {
+                client: self.id,
+                report,
+            });
+        } else {
+            let id = self.id;
+            env.recorder.say(
+                Level::Error,
+                format!("client {id} aborted while establishing connection: {report}"),
+            );
+        }
+        self.end(true, now, env);
+    }
+
+    /// The end of the window, or a stop, has come before the connection was made.
+    pub(super) fn cut_connect(&mut self, env: &mut Environment<'_>) {
+        let now = env.now();
+        self.record_connect(SpanKind::ConnectCut, now, env);
+        self.state = State::Closing {
+            since: now,
+            then: Then::End { aborted: false },
+        };
+        self.action = Some(Action::Close);
+    }
+
+    fn record_connect(&mut self, kind: SpanKind, at: Timestamp, env: &mut Environment<'_>) {
+        env.recorder.record(Event::Connection(ConnectionRecord {
+            client: self.id,
+            kind,
+            started_at: self.attempt.started_at,
+            finished_at: at,
+        }));
+    }
+
+    /// Says goodbye and closes; `then` says what follows.
+    pub(super) fn close(&mut self, then: Then, env: &mut Environment<'_>) {
+        let since = env.now();
+        if self.session.is_started() {
+            self.session.terminate();
+        }
+        self.state = State::Closing { since, then };
+        self.action = Some(Action::Close);
+    }
+
+    /// The socket that was to be closed is closed.
+    pub fn handle_closed(&mut self, env: &mut Environment<'_>) {
+        let State::Closing { since, then } = self.state else {
+            return;
+        };
+        let now = env.now();
+        if self.session.is_started() {
+            env.recorder.record(Event::Connection(ConnectionRecord {
+                client: self.id,
+                kind: SpanKind::Disconnect,
+                started_at: since,
+                finished_at: now,
+            }));
+        }
+        self.session.reset();
+        match then {
+            Then::NextAttempt => self.next_attempt(env),
+            Then::NextTransaction => self.next_transaction(env),
+            Then::End { aborted } => self.end(aborted, since, env),
+        }
+    }
+
+    /// The connection is gone, without our doing.
+    pub fn handle_lost(&mut self, reason: &str, env: &mut Environment<'_>) {
+        match self.state {
+            State::Connecting | State::Backlogged { .. } => {
+                self.attempt.fail(reason);
+                self.session.reset();
+                self.next_attempt(env);
+            }
+            State::Standby => self.lose_before_start(reason, env),
+            State::Waiting | State::RollingBack | State::Sleeping { .. } => {
+                self.lose_transaction(reason, env);
+            }
+            State::Choosing => self.lose_between(reason, env),
+            State::Idle | State::Done => {}
+            State::Closing { .. } => self.handle_closed(env),
+        }
+    }
+
+    fn lose_before_start(&mut self, reason: &str, env: &mut Environment<'_>) {
+        let report = Report::new(format!(
+            "a connection was lost before the start of the run: {reason}"
+        ));
+        let _ = env.notices.send(Notice::ConnectFailed {
+            client: self.id,
+            report,
+        });
+        self.session.reset();
+        self.end(true, env.now(), env);
+    }
+
+    /// Lost while no transaction was under way.
+    fn lose_between(&mut self, reason: &str, env: &mut Environment<'_>) {
+        let text = format!("client {} aborted: connection lost: {reason}", self.id);
+        env.recorder.say(Level::Error, text);
+        self.session.reset();
+        self.end(true, env.stamp, env);
+    }
+
+    /// Whether this client has done all its transactions.
+    pub(super) fn has_done_all(&self, env: &Environment<'_>) -> bool {
+        match env.run.plan.load.stop {
+            StopRule::Transactions(count) => self.number >= count,
+            StopRule::Time(_) => false,
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! One client: a state machine that neither reads a socket nor waits.
+//!
+//! Inputs are the `handle_*` methods: bytes, moments and what became of the socket. Outputs are
+//! [`Client::output`] (bytes to send), [`Client::take_action`] (what to do to the socket) and
+//! [`Client::poll_timeout`] (when to be woken). After each input the worker sends the output, then
+//! takes actions until there is none, then looks at the timeout.
+//!
+//! The story of a client: it connects, at first with all others before the start (with `-C` for
+//! each transaction instead); stands by until it is released; then transaction after transaction
+//! it chooses a script and works through its commands, waiting for each reply; in the end it says
+//! goodbye and closes. An error of the server ends it early, except those that the transaction
+//! can be repeated after: then the block is rolled back, if one is open, and the transaction is
+//! tried again or given up.
+
+mod commands;
+mod connection;
+mod transaction;
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;
+
+use crossbeam_channel::Sender;
+
+use crate::conninfo::Endpoint;
+use crate::event::{ClientRecord, Event};
+use crate::protocol::Session;
+use crate::random::Generator;
+use crate::run::RunContext;
+use crate::script::Variables;
+use crate::time::Timestamp;
+use crate::transport::cancel;
+
+use super::control::Notice;
+use super::delay::Delays;
+use super::recorder::Recorder;
+use super::window::Window;
+use commands::Reply;
+use connection::Attempt;
+use transaction::Transaction;
+
+/// What a client may use while it acts.
+pub struct Environment<'a> {
+    /// The run: scripts, limits, endpoints, clock.
+    pub run: &'a RunContext,
+    /// The measured window.
+    pub window: &'a Window,
+    /// When the poll reported what is being handled.
+    pub stamp: Timestamp,
+    /// The thread's stream for choosing scripts.
+    pub choose: &'a mut Generator,
+    /// Where records and messages go.
+    pub recorder: &'a mut Recorder,
+    /// Where client delays go.
+    pub delays: &'a mut Delays,
+    /// The way to the main thread.
+    pub notices: &'a Sender<Notice>,
+}
+
+impl Environment<'_> {
+    fn now(&self) -> Timestamp {
+        self.run.clock.now()
+    }
+}
+
+/// What a client wants done to its socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Open a socket to [`Client::endpoint`]; answered by `handle_transport_ready`, `handle_lost`
+    /// or `open_again_at`.
+    Open,
+    /// Close the socket; answered by `handle_closed`.
+    Close,
+    /// Let others have their turn, then call `handle_timeout`.
+    Yield,
+}
+
+/// How far a client is, as its worker counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Its initial connection is not made yet.
+    Connecting,
+    /// It stands by or runs.
+    Active,
+    /// Finished or aborted.
+    Done,
+}
+
+/// One connection's worth of work.
+pub struct Client {
+    id: u32,
+    session: Session,
+    variables: Variables,
+    generator: Generator,
+    state: State,
+    attempt: Attempt,
+    transaction: Transaction,
+    reply: Reply,
+    action: Option<Action>,
+    /// Transactions so far: the running number of the last one.
+    number: u64,
+    think_ns: u64,
+    /// When something was last sent.
+    sent_at: Timestamp,
+    /// Whether the stamp of the present wake-up has not been answered by a begin or send yet.
+    unanswered: bool,
+    /// Whether its initial connection was made or, with `-C`, needs none.
+    launched: bool,
+    /// Whether the main thread knows how the server authenticated it.
+    introduced: bool,
+}
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing has been asked of it yet.
+    Idle,
+    /// The socket is being opened, or the start-up exchange goes on.
+    Connecting,
+    /// The backlog of the socket is full: the attempt goes on at this moment.
+    Backlogged { until: Timestamp },
+    /// Connected before the start.
+    Standby,
+    /// Another transaction begins in its next turn.
+    Choosing,
+    /// A command was sent; the reply is awaited.
+    Waiting,
+    /// Inside `\sleep`.
+    Sleeping { since: Timestamp, until: Timestamp },
+    /// The failed transaction's block is being rolled back.
+    RollingBack,
+    /// The socket is being closed.
+    Closing { since: Timestamp, then: Then },
+    /// Finished, or aborted for good.
+    Done,
+}
+
+/// What follows the closing of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// The next endpoint, if there is one.
+    NextAttempt,
+    /// With `-C`: the next transaction.
+    NextTransaction,
+    /// Nothing: the client is done.
+    End { aborted: bool },
+}
+
+impl Client {
+    /// A client that has not been asked for anything yet.
+    pub fn new(id: u32, run: &RunContext) -> Self {
+        let generator = run.client_generator(id);
+        Client {
+            id,
+            session: Session::new(),
+            variables: run.variables_of(id),
+            transaction: Transaction::new(generator.clone()),
+            generator,
+            state: State::Idle,
+            attempt: Attempt::new(run.addresses.attempts()),
+            reply: Reply::default(),
+            action: None,
+            number: 0,
+            think_ns: 0,
+            sent_at: Timestamp::ZERO,
+            unanswered: false,
+            launched: run.plan.load.reconnect,
+            introduced: false,
+        }
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        match self.state {
+            State::Done => Progress::Done,
+            _ if self.launched => Progress::Active,
+            _ => Progress::Connecting,
+        }
+    }
+
+    /// Bytes to send.
+    pub fn output(&self) -> &[u8] {
+        self.session.output()
+    }
+
+    /// Notes that the first `count` bytes of the output have been sent.
+    pub fn consume_output(&mut self, count: usize) {
+        self.session.consume_output(count);
+    }
+
+    /// What to do to the socket next.
+    pub fn take_action(&mut self) -> Option<Action> {
+        self.action.take()
+    }
+
+    /// When to call [`Client::handle_timeout`], if nothing else happens before.
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Backlogged { until } => Some(until.min(self.attempt.deadline())),
+            State::Connecting => Some(self.attempt.deadline()).filter(|at| *at != Timestamp::MAX),
+            State::Sleeping { until, .. } => Some(until),
+            State::Idle
+            | State::Standby
+            | State::Choosing
+            | State::Waiting
+            | State::RollingBack
+            | State::Closing { .. }
+            | State::Done => None,
+        }
+    }
+
+    /// Whether something was sent at or after `stamp`.
+    pub fn has_sent_since(&self, stamp: Timestamp) -> bool {
+        self.sent_at >= stamp
+    }
+
+    /// What would cancel the command that is under way, if one is.
+    pub fn cancel_order(&self) -> Option<cancel::Order> {
+        match self.state {
+            State::Waiting | State::RollingBack => Some(cancel::Order {
+                endpoint: self.endpoint()?.clone(),
+                packet: self.session.cancel_request()?,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Where its socket is, or is to be opened.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        self.attempt.endpoint()
+    }
+
+    /// The clients are released.
+    pub fn handle_start(&mut self, env: &mut Environment<'_>) {
+        match self.state {
+            State::Idle | State::Standby => self.next_transaction(env),
+            _ => {}
+        }
+    }
+
+    /// Its deadline has passed, or its next turn has come.
+    pub fn handle_timeout(&mut self, env: &mut Environment<'_>) {
+        match self.state {
+            State::Choosing => self.next_transaction(env),
+            State::Sleeping { since, .. } => self.wake_up(since, env),
+            State::Backlogged { until } if until <= env.stamp => self.open(),
+            State::Connecting | State::Backlogged { .. } => self.handle_connect_timeout(env),
+            _ => {}
+        }
+    }
+
+    /// The measured window has ended: what is under way may finish, but a connect is cut off.
+    pub fn handle_window_end(&mut self, env: &mut Environment<'_>) {
+        match self.state {
+            State::Connecting | State::Backlogged { .. } => self.cut_connect(env),
+            State::Idle | State::Standby | State::Choosing => self.finish(env),
+            _ => {}
+        }
+    }
+
+    /// A stop signal: nothing new begins, and nobody sleeps on.
+    pub fn handle_stop(&mut self, env: &mut Environment<'_>) {
+        match self.state {
+            State::Sleeping { .. } => self.interrupt(env),
+            _ => self.handle_window_end(env),
+        }
+    }
+
+    /// Time to finish is over: what is still under way is cut off.
+    pub fn handle_close_due(&mut self, env: &mut Environment<'_>) {
+        match self.state {
+            State::Waiting | State::RollingBack | State::Sleeping { .. } => self.interrupt(env),
+            _ => self.handle_window_end(env),
+        }
+    }
+
+    /// Ends the client, its connection first if it has one.
+    fn finish(&mut self, env: &mut Environment<'_>) {
+        self.close(Then::End { aborted: false }, env);
+    }
+
+    fn end(&mut self, aborted: bool, at: Timestamp, env: &mut Environment<'_>) {
+        self.state = State::Done;
+        self.launched = true;
+        env.recorder.record(Event::ClientDone(ClientRecord {
+            client: self.id,
+            ended_at: at,
+            aborted,
+            think_ns: self.think_ns,
+        }));
+    }
+}

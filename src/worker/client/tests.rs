@@ -1,0 +1,563 @@
+//! Clients driven by bytes and moments: no socket, no server, no waiting.
+
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, unbounded};
+
+use super::*;
+use crate::conninfo::{Host, HostName, Target};
+use crate::event::{Abort, Level, Outcome, Phase, Report, SpanKind, SqlState, TransactionRecord};
+use crate::plan::{Load, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum};
+use crate::script::{Dialect, ScriptSetBuilder};
+use crate::time::Clock;
+use crate::transport::resolve;
+
+/// A client on a stage: the test plays its server, its worker and the clock.
+struct Stage {
+    run: RunContext,
+    window: Window,
+    stamp: Timestamp,
+    choose: Generator,
+    recorder: Recorder,
+    delays: Delays,
+    notices: Sender<Notice>,
+    notified: Receiver<Notice>,
+    reports: Receiver<Report>,
+    client: Client,
+}
+
+fn at(ms: u64) -> Timestamp {
+    Timestamp::from_nanos(ms * 1_000_000)
+}
+
+pub(super) fn load() -> Load {
+    Load {
+        clients: 1,
+        threads: 1,
+        stop: StopRule::Time(Duration::from_secs(5)),
+        reconnect: false,
+        latency_limit: None,
+        max_tries: Some(1),
+    }
+}
+
+fn target() -> Target {
+    Target {
+        hosts: vec![Host {
+            name: HostName::SocketDirectory("/nowhere".into()),
+            port: 5432,
+        }],
+        database: "bench".to_owned(),
+        user: "someone".to_owned(),
+        password: None,
+        options: None,
+        application_name: "pgmark".to_owned(),
+        connect_timeout: Some(Duration::from_secs(2)),
+    }
+}
+
+pub(super) fn context(script: &str, load: Load) -> RunContext {
+    let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
+    scripts.add_file("test.sql", script.as_bytes(), 1);
+    let addresses = resolve::addresses(&target());
+    let plan = RunPlan {
+        server: ServerChoice::Given(target()),
+        scripts: scripts.finish().unwrap(),
+        query_mode: QueryMode::Simple,
+        scale: None,
+        vacuum: Vacuum::None,
+        seed: Seed {
+            value: 42,
+            explicit: true,
+        },
+        log: None,
+        progress: None,
+        load,
+    };
+    RunContext::new(plan, target(), addresses, 1, Clock::manual(0))
+}
+
+impl Stage {
+    fn new(script: &str, load: Load) -> Self {
+        let run = context(script, load);
+        let (sender, reports) = unbounded();
+        let (_, emptied) = unbounded();
+        let (notices, notified) = unbounded();
+        Stage {
+            client: Client::new(0, &run),
+            window: Window::default(),
+            stamp: Timestamp::ZERO,
+            choose: run.choose_generator(0),
+            recorder: Recorder::new(0, sender, emptied, run.clock.clone()),
+            delays: Delays::default(),
+            notices,
+            notified,
+            reports,
+            run,
+        }
+    }
+
+    /// A stage whose client is connected at 0 ms and released at 100 ms.
+    fn released(script: &str, load: Load) -> Self {
+        let mut stage = Stage::new(script, load);
+        if !stage.run.plan.load.reconnect {
+            stage.input(0, Client::connect);
+            stage.log_in(0);
+        }
+        stage.release(100);
+        stage
+    }
+
+    fn release(&mut self, ms: u64) {
+        self.window = Window::starting_at(at(ms), self.run.plan.load.stop);
+        self.input(ms, Client::handle_start);
+    }
+
+    /// Lets the client act at `ms`, by the clock and by the stamp of the wake-up.
+    fn input(&mut self, ms: u64, act: impl FnOnce(&mut Client, &mut Environment<'_>)) {
+        self.run.clock.set(at(ms));
+        self.stamp = at(ms);
+        act(
+            &mut self.client,
+            &mut Environment {
+                run: &self.run,
+                window: &self.window,
+                stamp: self.stamp,
+                choose: &mut self.choose,
+                recorder: &mut self.recorder,
+                delays: &mut self.delays,
+                notices: &self.notices,
+            },
+        );
+    }
+
+    /// The socket opens and the server lets the client in.
+    fn log_in(&mut self, ms: u64) {
+        assert_eq!(self.client.take_action(), Some(Action::Open));
+        self.input(ms, Client::handle_transport_ready);
+        assert!(!self.sent().is_empty());
+        self.answer(ms, &[message(b'R', &[0, 0, 0, 0]), ready(b'I')].concat());
+    }
+
+    fn answer(&mut self, ms: u64, bytes: &[u8]) {
+        self.input(ms, |client, env| client.handle_input(bytes, env));
+    }
+
+    /// Closes the socket, as the client wants.
+    fn close(&mut self, ms: u64) {
+        assert_eq!(self.client.take_action(), Some(Action::Close));
+        self.sent();
+        self.input(ms, Client::handle_closed);
+    }
+
+    /// The text of the simple query that the client has sent, or what else it has sent.
+    fn sent(&mut self) -> String {
+        let bytes = self.client.output().to_vec();
+        self.client.consume_output(bytes.len());
+        match bytes.first() {
+            Some(b'Q') => String::from_utf8(bytes[5..bytes.len() - 1].to_vec()).unwrap(),
+            Some(b'X') => "<terminate>".to_owned(),
+            Some(_) => "<startup>".to_owned(),
+            None => String::new(),
+        }
+    }
+
+    fn events(&mut self) -> (Vec<Event>, Vec<String>) {
+        self.recorder.flush();
+        let (mut events, mut texts) = (Vec::new(), Vec::new());
+        for report in self.reports.try_iter() {
+            match report {
+                Report::Batch(batch) => events.extend(batch.events),
+                Report::Message(message) if message.level == Level::Error => {
+                    texts.push(message.text);
+                }
+                _ => {}
+            }
+        }
+        (events, texts)
+    }
+
+    fn transactions(&mut self) -> Vec<TransactionRecord> {
+        transactions(&self.events().0)
+    }
+}
+
+fn transactions(events: &[Event]) -> Vec<TransactionRecord> {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Transaction(record) => Some(*record),
+            _ => None,
+        })
+        .collect()
+}
+
+fn spans(events: &[Event]) -> Vec<(SpanKind, Timestamp, Timestamp)> {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Connection(span) => Some((span.kind, span.started_at, span.finished_at)),
+            _ => None,
+        })
+        .collect()
+}
+
+pub(super) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    let length = body.len() as i32 + 4;
+    [&[tag][..], &length.to_be_bytes(), body].concat()
+}
+
+pub(super) fn ready(status: u8) -> Vec<u8> {
+    message(b'Z', &[status])
+}
+
+/// A command has ended well, and the server is ready in this state.
+pub(super) fn done(tag: &str, status: u8) -> Vec<u8> {
+    let tag = [tag.as_bytes(), &[0]].concat();
+    [message(b'C', &tag), ready(status)].concat()
+}
+
+pub(super) fn error(sqlstate: &str, text: &str) -> Vec<u8> {
+    let body = format!("SERROR\0VERROR\0C{sqlstate}\0M{text}\0\0");
+    message(b'E', body.as_bytes())
+}
+
+#[test]
+fn latency_runs_from_before_the_first_command_to_the_stamp_of_the_last_reply() {
+    let mut stage = Stage::released("\\set x 1\nSELECT :x;\nSELECT 2;", load());
+    assert_eq!(stage.sent(), "SELECT 1;");
+    stage.answer(104, &done("SELECT 1", b'I'));
+    assert_eq!(stage.sent(), "SELECT 2;");
+    // The thread gets round to the second reply 3 ms after it was stamped.
+    stage.run.clock.set(at(113));
+    stage.stamp = at(110);
+    let reply = done("SELECT 1", b'I');
+    stage.client.handle_input(
+        &reply,
+        &mut Environment {
+            run: &stage.run,
+            window: &stage.window,
+            stamp: stage.stamp,
+            choose: &mut stage.choose,
+            recorder: &mut stage.recorder,
+            delays: &mut stage.delays,
+            notices: &stage.notices,
+        },
+    );
+    assert_eq!(
+        stage.sent(),
+        "SELECT 1;",
+        "the next transaction begins at once"
+    );
+
+    let [record] = stage.transactions()[..] else {
+        panic!("one transaction has ended");
+    };
+    assert_eq!(record.outcome, Outcome::Processed);
+    assert_eq!((record.started_at, record.finished_at), (at(100), at(110)));
+    assert_eq!(
+        (record.number, record.tries, record.phase),
+        (1, 1, Phase::Run)
+    );
+    assert_eq!(stage.delays.max_ns() / 100_000, 30, "3 ms of client delay");
+}
+
+#[test]
+fn connecting_for_each_transaction_is_a_span_of_its_own_and_never_latency() {
+    let reconnect = Load {
+        reconnect: true,
+        ..load()
+    };
+    let mut stage = Stage::released("SELECT 1;", reconnect);
+    stage.log_in(200);
+    assert_eq!(stage.sent(), "SELECT 1;");
+    stage.answer(210, &done("SELECT 1", b'I'));
+    assert_eq!(stage.sent(), "<terminate>");
+    stage.close(211);
+    assert_eq!(stage.client.take_action(), Some(Action::Open));
+
+    let (events, _) = stage.events();
+    let [record] = transactions(&events)[..] else {
+        panic!("one transaction has ended");
+    };
+    assert_eq!(record.latency_ns(), 10_000_000);
+    assert_eq!(record.connecting_ns, 100_000_000);
+    assert_eq!(
+        spans(&events),
+        [
+            (SpanKind::Connect, at(100), at(200)),
+            (SpanKind::Disconnect, at(210), at(211)),
+        ]
+    );
+}
+
+#[test]
+fn at_the_end_of_the_window_a_transaction_finishes_and_none_begins() {
+    let mut stage = Stage::released("SELECT 1;", load());
+    stage.sent();
+    stage.input(5100, Client::handle_window_end);
+    assert_eq!(stage.client.progress(), Progress::Active);
+    stage.answer(5200, &done("SELECT 1", b'I'));
+    assert_eq!(stage.sent(), "<terminate>");
+    stage.close(5200);
+    assert_eq!(stage.client.progress(), Progress::Done);
+    let [record] = stage.transactions()[..] else {
+        panic!("the straggler counts");
+    };
+    assert_eq!(
+        (record.outcome, record.phase),
+        (Outcome::Processed, Phase::Run)
+    );
+}
+
+#[test]
+fn a_connect_that_is_under_way_at_the_end_is_cut_off() {
+    let reconnect = Load {
+        reconnect: true,
+        ..load()
+    };
+    let mut stage = Stage::released("SELECT 1;", reconnect);
+    assert_eq!(stage.client.take_action(), Some(Action::Open));
+    stage.input(5100, Client::handle_window_end);
+    stage.close(5100);
+    assert_eq!(stage.client.progress(), Progress::Done);
+    let (events, texts) = stage.events();
+    assert_eq!(spans(&events), [(SpanKind::ConnectCut, at(100), at(5100))]);
+    assert!(transactions(&events).is_empty() && texts.is_empty());
+}
+
+#[test]
+fn a_number_of_transactions_ends_the_client_whatever_their_outcome() {
+    let two = Load {
+        stop: StopRule::Transactions(2),
+        ..load()
+    };
+    let mut stage = Stage::released("SELECT 1;", two);
+    stage.answer(101, &[error("40001", "no"), ready(b'I')].concat());
+    stage.answer(102, &done("SELECT 1", b'I'));
+    stage.close(103);
+    assert_eq!(stage.client.progress(), Progress::Done);
+    let outcomes: Vec<Outcome> = stage.transactions().iter().map(|r| r.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Failed, Outcome::Processed]);
+}
+
+#[test]
+fn an_error_of_the_server_ends_the_client_and_is_told_in_full() {
+    let mut stage = Stage::released("SELECT 1/0;", load());
+    stage.answer(
+        105,
+        &[error("22012", "division by zero"), ready(b'I')].concat(),
+    );
+    stage.close(106);
+    let (events, texts) = stage.events();
+    assert_eq!(
+        texts,
+        ["client 0 script 0 aborted in command 0 query 0: ERROR:  division by zero"]
+    );
+    let [record] = transactions(&events)[..] else {
+        panic!("the aborted transaction has a record");
+    };
+    assert_eq!(record.outcome, Outcome::Aborted(Abort::Server));
+    assert_eq!(record.sqlstate, SqlState(*b"22012"));
+    assert_eq!(record.finished_at, at(105));
+    assert!(matches!(events.last(), Some(Event::ClientDone(done)) if done.aborted));
+}
+
+#[test]
+fn a_serialization_failure_rolls_back_an_open_block_and_is_tried_again() {
+    let retrying = Load {
+        max_tries: Some(2),
+        ..load()
+    };
+    let mut stage = Stage::released(
+        "\\set r random(1, 1000000)\nBEGIN;\nSELECT :r;\nEND;",
+        retrying,
+    );
+    assert_eq!(stage.sent(), "BEGIN;");
+    stage.answer(101, &done("BEGIN", b'T'));
+    let first = stage.sent();
+    stage.answer(
+        102,
+        &[error("40001", "could not serialize"), ready(b'E')].concat(),
+    );
+    assert_eq!(stage.sent(), "ROLLBACK");
+    stage.answer(103, &done("ROLLBACK", b'I'));
+    assert_eq!(stage.sent(), "BEGIN;");
+    stage.answer(104, &done("BEGIN", b'T'));
+    assert_eq!(stage.sent(), first, "the same random numbers again");
+    stage.answer(105, &done("SELECT 1", b'T'));
+    assert_eq!(stage.sent(), "END;");
+    stage.answer(106, &done("COMMIT", b'I'));
+    let [record] = stage.transactions()[..] else {
+        panic!("both tries are one transaction");
+    };
+    assert_eq!((record.outcome, record.retries()), (Outcome::Processed, 1));
+    assert_eq!(record.latency_ns(), 6_000_000, "it spans both tries");
+}
+
+#[test]
+fn without_tries_left_the_transaction_fails_at_the_reply_to_its_rollback() {
+    let mut stage = Stage::released("BEGIN;\nSELECT 1;\nEND;", load());
+    stage.sent();
+    stage.answer(101, &done("BEGIN", b'T'));
+    stage.answer(102, &[error("40P01", "deadlock"), ready(b'E')].concat());
+    stage.answer(109, &done("ROLLBACK", b'I'));
+    let [record] = stage.transactions()[..] else {
+        panic!("the failed transaction has a record");
+    };
+    assert_eq!(
+        (record.outcome, record.finished_at),
+        (Outcome::Failed, at(109))
+    );
+    assert_eq!(record.sqlstate, SqlState(*b"40P01"));
+    assert_eq!(stage.client.progress(), Progress::Active);
+}
+
+#[test]
+fn a_script_that_ends_inside_a_block_is_processed_and_then_the_client_is_aborted() {
+    let mut stage = Stage::released("BEGIN;", load());
+    stage.answer(101, &done("BEGIN", b'T'));
+    stage.close(102);
+    let (events, texts) = stage.events();
+    assert_eq!(transactions(&events)[0].outcome, Outcome::Processed);
+    assert!(texts[0].contains("end of script reached without completing"));
+    assert!(matches!(events.last(), Some(Event::ClientDone(done)) if done.aborted));
+}
+
+#[test]
+fn sleeping_is_thinking_and_a_stop_ends_it_at_once() {
+    let mut stage = Stage::released("\\sleep 20 ms\nSELECT 1;\n\\sleep 3000 s", load());
+    assert_eq!(stage.client.poll_timeout(), Some(at(120)));
+    stage.input(120, Client::handle_timeout);
+    assert_eq!(stage.sent(), "SELECT 1;");
+    stage.answer(130, &done("SELECT 1", b'I'));
+    assert_eq!(stage.client.poll_timeout(), Some(at(3_000_130)));
+    stage.window.stop(at(150));
+    stage.input(150, Client::handle_stop);
+    stage.close(150);
+    let (events, texts) = stage.events();
+    assert!(
+        texts.is_empty(),
+        "being told to stop is no error of a client"
+    );
+    assert_eq!(
+        transactions(&events)[0].outcome,
+        Outcome::Aborted(Abort::Interrupted)
+    );
+    assert!(matches!(events.last(),
+        Some(Event::ClientDone(done)) if !done.aborted && done.think_ns == 20_000_000));
+}
+
+#[test]
+fn a_stop_lets_a_command_finish_and_the_time_to_finish_cuts_it_off() {
+    let mut stage = Stage::released("SELECT pg_sleep(100);", load());
+    stage.sent();
+    stage.window.stop(at(200));
+    stage.input(200, Client::handle_stop);
+    assert_eq!(stage.client.take_action(), None);
+    stage.window.cancelling = true;
+    stage.answer(
+        3210,
+        &[error("57014", "canceling statement"), ready(b'I')].concat(),
+    );
+    stage.close(3210);
+    let (events, texts) = stage.events();
+    assert!(texts.is_empty());
+    let record = transactions(&events)[0];
+    assert_eq!(record.outcome, Outcome::Aborted(Abort::Interrupted));
+    assert!(matches!(events.last(), Some(Event::ClientDone(done)) if !done.aborted));
+}
+
+#[test]
+fn a_connection_lost_in_commit_is_told_apart() {
+    for (replies, expected) in [
+        (1, Abort::ConnectionLost),
+        (2, Abort::ConnectionLostInCommit),
+    ] {
+        let mut stage = Stage::released("BEGIN;\nSELECT 1;\n END ;", load());
+        for _ in 0..replies {
+            stage.answer(101, &done("OK", b'T'));
+        }
+        let fatal = "SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0";
+        stage.answer(102, &message(b'E', fatal.as_bytes()));
+        stage.input(102, |client, env| client.handle_lost("closed", env));
+        let (events, texts) = stage.events();
+        assert_eq!(transactions(&events)[0].outcome, Outcome::Aborted(expected));
+        assert!(texts[0].contains("terminating connection"), "{}", texts[0]);
+        assert_eq!(stage.client.progress(), Progress::Done);
+    }
+}
+
+#[test]
+fn a_refused_initial_connection_names_the_attempt_and_the_servers_words() {
+    let mut stage = Stage::new("SELECT 1;", load());
+    stage.input(0, Client::connect);
+    assert_eq!(stage.client.take_action(), Some(Action::Open));
+    stage.input(1, Client::handle_transport_ready);
+    let fatal = "SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0";
+    stage.answer(2, &message(b'E', fatal.as_bytes()));
+    stage.input(3, |client, env| client.handle_lost("closed", env));
+    let Ok(Notice::ConnectFailed { client: 0, report }) = stage.notified.try_recv() else {
+        panic!("the main thread must hear of it");
+    };
+    assert!(
+        report.message.contains("/nowhere/.s.PGSQL.5432"),
+        "{report}"
+    );
+    assert!(report.message.contains("too many clients"), "{report}");
+    assert_eq!(stage.client.progress(), Progress::Done);
+}
+
+#[test]
+fn an_attempt_to_connect_times_out() {
+    let mut stage = Stage::new("SELECT 1;", load());
+    stage.input(0, Client::connect);
+    stage.client.take_action();
+    assert_eq!(stage.client.poll_timeout(), Some(at(2000)));
+    stage.input(2000, Client::handle_timeout);
+    stage.close(2000);
+    assert!(matches!(
+        stage.notified.try_recv(),
+        Ok(Notice::ConnectFailed { report, .. }) if report.message.contains("timeout expired")
+    ));
+}
+
+#[test]
+fn a_script_that_waits_for_nothing_yields_after_each_transaction() {
+    let mut stage = Stage::released("\\set x 1", load());
+    for _ in 0..3 {
+        assert_eq!(stage.client.take_action(), Some(Action::Yield));
+        stage.input(101, Client::handle_timeout);
+    }
+    assert_eq!(stage.transactions().len(), 4);
+}
+
+#[test]
+fn copy_is_refused_and_ends_the_client() {
+    let mut stage = Stage::released("COPY (SELECT 1) TO STDOUT;", load());
+    let mut reply = message(b'H', &[0, 0, 1, 0, 0]);
+    reply.extend(message(b'd', b"1\n"));
+    reply.extend(message(b'c', b""));
+    reply.extend(done("COPY 1", b'I'));
+    stage.answer(101, &reply);
+    let (events, texts) = stage.events();
+    assert!(texts[0].contains("COPY"), "{}", texts[0]);
+    assert_eq!(
+        transactions(&events)[0].outcome,
+        Outcome::Aborted(Abort::Client)
+    );
+}
+
+#[test]
+fn replies_cut_anywhere_give_the_same_records() {
+    let reply = done("SELECT 1", b'I');
+    for cut in 0..=reply.len() {
+        let mut stage = Stage::released("SELECT 1;", load());
+        stage.answer(105, &reply[..cut]);
+        stage.answer(110, &reply[cut..]);
+        let records = stage.transactions();
+        assert_eq!(records.len(), 1, "cut at {cut}");
+        let expected = if cut == reply.len() { 105 } else { 110 };
+        assert_eq!(records[0].finished_at, at(expected));
+    }
+}

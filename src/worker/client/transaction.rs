@@ -1,0 +1,276 @@
+//! A transaction from its choice to its record: begin, end, failure, retry, abort.
+
+use crate::event::{Abort, Event, Failure, Level, Outcome, SqlState, TransactionRecord};
+use crate::protocol::TransactionStatus;
+use crate::random::Generator;
+use crate::time::Timestamp;
+
+use super::{Action, Client, Environment, State, Then};
+
+/// The transaction that a client works on.
+#[derive(Debug)]
+pub(super) struct Transaction {
+    /// Index of its script.
+    pub(super) script: usize,
+    /// Index of the command whose turn it is.
+    pub(super) cursor: usize,
+    pub(super) tries: u32,
+    pub(super) scheduled_at: Timestamp,
+    pub(super) started_at: Timestamp,
+    /// Stamp of the last thing that was awaited since the beginning.
+    pub(super) awaited_at: Option<Timestamp>,
+    pub(super) connecting_ns: u64,
+    pub(super) untimed_ns: u64,
+    /// COMMIT (or END) was sent last, and its answer has not come.
+    pub(super) committing: bool,
+    /// The client's stream as it was at the first try.
+    generator: Generator,
+    /// The error that this try failed with.
+    failure: SqlState,
+}
+
+impl Transaction {
+    pub(super) fn new(generator: Generator) -> Self {
+        Transaction {
+            script: 0,
+            cursor: 0,
+            tries: 0,
+            scheduled_at: Timestamp::ZERO,
+            started_at: Timestamp::ZERO,
+            awaited_at: None,
+            connecting_ns: 0,
+            untimed_ns: 0,
+            committing: false,
+            generator,
+            failure: SqlState::NONE,
+        }
+    }
+}
+
+impl Client {
+    /// Goes on with the next transaction, if there is to be one.
+    pub(super) fn next_transaction(&mut self, env: &mut Environment<'_>) {
+        if self.has_done_all(env) || env.window.stopping {
+            return self.finish(env);
+        }
+        self.transaction.script = env.run.plan.scripts.choose(env.choose);
+        self.transaction.connecting_ns = 0;
+        if !env.run.plan.load.reconnect {
+            return self.begin_transaction(env);
+        }
+        if env.window.is_open(env.now()) {
+            self.connect(env);
+        } else {
+            self.finish(env);
+        }
+    }
+
+    /// Begins the chosen transaction, unless the window has ended.
+    pub(super) fn begin_transaction(&mut self, env: &mut Environment<'_>) {
+        let now = env.now();
+        self.answer(now, env);
+        if !env.window.is_open(now) {
+            return self.finish(env);
+        }
+        self.number += 1;
+        let transaction = &mut self.transaction;
+        transaction.tries = 1;
+        transaction.scheduled_at = now;
+        transaction.started_at = now;
+        transaction.untimed_ns = 0;
+        transaction.generator.clone_from(&self.generator);
+        self.begin_try(env);
+    }
+
+    fn begin_try(&mut self, env: &mut Environment<'_>) {
+        self.transaction.cursor = 0;
+        self.transaction.awaited_at = None;
+        self.transaction.committing = false;
+        self.transaction.failure = SqlState::NONE;
+        self.run_commands(env);
+    }
+
+    /// The script has come to its end.
+    pub(super) fn end_transaction(&mut self, env: &mut Environment<'_>) {
+        self.record(Outcome::Processed, SqlState::NONE, env);
+        if self.session.transaction_status() != TransactionStatus::Idle {
+            let id = self.id;
+            env.recorder.say(
+                Level::Error,
+                format!(
+                    "client {id} aborted: end of script reached without completing the last \
+                     transaction"
+                ),
+            );
+            return self.close(Then::End { aborted: true }, env);
+        }
+        self.follow(env);
+    }
+
+    /// What comes after a transaction that leaves the client alive.
+    fn follow(&mut self, env: &mut Environment<'_>) {
+        if env.run.plan.load.reconnect {
+            return self.close(self.then_next(env), env);
+        }
+        if self.transaction.awaited_at.is_some() {
+            self.next_transaction(env);
+        } else {
+            // A script that waits for nothing must not keep its thread to itself.
+            self.state = State::Choosing;
+            self.action = Some(Action::Yield);
+        }
+    }
+
+    /// With a connection for each transaction, its closing is followed by the next one, or by
+    /// nothing.
+    fn then_next(&self, env: &Environment<'_>) -> Then {
+        if self.has_done_all(env) || env.window.stopping {
+            Then::End { aborted: false }
+        } else {
+            Then::NextTransaction
+        }
+    }
+
+    /// The server refused a command. Errors that a repetition may cure fail the transaction; all
+    /// others end the client.
+    pub(super) fn fail_command(&mut self, env: &mut Environment<'_>) {
+        let error = self.reply.take_error();
+        if env.window.cancelling {
+            return self.interrupt(env);
+        }
+        match Failure::of(error.sqlstate) {
+            Failure::Serialization | Failure::Deadlock => {
+                self.transaction.failure = error.sqlstate;
+                self.clean_up(env);
+            }
+            Failure::Other => {
+                let text = format!(
+                    "client {} script {} aborted in command {} query {}: {}",
+                    self.id,
+                    self.transaction.script,
+                    self.transaction.cursor,
+                    error.result,
+                    error.text
+                );
+                self.abort(Abort::Server, error.sqlstate, text, env);
+            }
+        }
+    }
+
+    /// Rolls the failed block back, if one is open.
+    fn clean_up(&mut self, env: &mut Environment<'_>) {
+        match self.session.transaction_status() {
+            TransactionStatus::Idle => self.retry_or_fail(env),
+            TransactionStatus::InBlock | TransactionStatus::InFailedBlock => {
+                self.send_rollback(env);
+            }
+        }
+    }
+
+    /// Nothing is left of the failed try.
+    pub(super) fn retry_or_fail(&mut self, env: &mut Environment<'_>) {
+        if self.may_retry(env) {
+            self.transaction.tries += 1;
+            self.generator.clone_from(&self.transaction.generator);
+            return self.begin_try(env);
+        }
+        self.record(Outcome::Failed, self.transaction.failure, env);
+        self.follow(env);
+    }
+
+    fn may_retry(&self, env: &Environment<'_>) -> bool {
+        let now = env.now();
+        let tries_left = env
+            .run
+            .plan
+            .load
+            .max_tries
+            .is_none_or(|most| self.transaction.tries < most);
+        let within_limit = env
+            .run
+            .plan
+            .load
+            .latency_limit
+            .is_none_or(|limit| now - self.transaction.scheduled_at <= limit);
+        tries_left && within_limit && env.window.is_open(now)
+    }
+
+    /// Ends the client for good, and its transaction with it.
+    pub(super) fn abort(
+        &mut self,
+        why: Abort,
+        sqlstate: SqlState,
+        text: String,
+        env: &mut Environment<'_>,
+    ) {
+        self.record(Outcome::Aborted(why), sqlstate, env);
+        env.recorder.say(Level::Error, text);
+        self.close(Then::End { aborted: true }, env);
+    }
+
+    /// A stop signal, or the end of the time to finish, cuts the transaction off. Nothing is wrong
+    /// with the client.
+    pub(super) fn interrupt(&mut self, env: &mut Environment<'_>) {
+        self.record(Outcome::Aborted(Abort::Interrupted), SqlState::NONE, env);
+        self.close(Then::End { aborted: false }, env);
+    }
+
+    /// The connection was lost in the middle of a transaction. What the server said before it went
+    /// says why.
+    pub(super) fn lose_transaction(&mut self, reason: &str, env: &mut Environment<'_>) {
+        let error = self.reply.take_error();
+        let reason = if error.text.is_empty() {
+            reason
+        } else {
+            &error.text
+        };
+        let why = if self.transaction.committing {
+            Abort::ConnectionLostInCommit
+        } else {
+            Abort::ConnectionLost
+        };
+        let text = format!(
+            "client {} script {} aborted in command {} query {}: connection lost: {reason}",
+            self.id, self.transaction.script, self.transaction.cursor, error.result
+        );
+        self.record(Outcome::Aborted(why), error.sqlstate, env);
+        env.recorder.say(Level::Error, text);
+        self.session.reset();
+        self.end(true, env.stamp, env);
+    }
+
+    fn record(&mut self, outcome: Outcome, sqlstate: SqlState, env: &mut Environment<'_>) {
+        let finished_at = match (outcome, self.transaction.awaited_at) {
+            // What was awaited last is not what ended it.
+            (Outcome::Aborted(Abort::Interrupted), _) | (_, None) => env.now(),
+            (Outcome::Aborted(Abort::ConnectionLost | Abort::ConnectionLostInCommit), _) => {
+                env.stamp
+            }
+            (_, Some(stamp)) => stamp,
+        };
+        let transaction = &self.transaction;
+        env.recorder.record(Event::Transaction(TransactionRecord {
+            client: self.id,
+            // There are at most 128 scripts.
+            script: transaction.script as u8,
+            outcome,
+            sqlstate,
+            phase: env.window.phase(transaction.scheduled_at),
+            tries: transaction.tries,
+            number: self.number,
+            scheduled_at: transaction.scheduled_at,
+            started_at: transaction.started_at,
+            finished_at,
+            connecting_ns: transaction.connecting_ns,
+            untimed_ns: transaction.untimed_ns,
+        }));
+    }
+
+    /// The thread acts on what woke this client: the time since its stamp was the client's delay.
+    pub(super) fn answer(&mut self, now: Timestamp, env: &mut Environment<'_>) {
+        self.sent_at = now;
+        if std::mem::take(&mut self.unanswered) && env.window.started() {
+            env.delays.record(now.nanos_since(env.stamp));
+        }
+    }
+}
