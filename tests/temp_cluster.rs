@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rustix::process::Pid;
 use tempfile::TempDir;
 
 use support::{Program, Signal, pgmark_alone, wait_until};
@@ -83,22 +84,33 @@ fn settings_reach_the_server_and_durability_stays_unless_set() {
 }
 
 #[test]
-fn a_kept_server_runs_on_and_can_be_reached() {
+fn a_kept_server_runs_on_and_is_reached_as_told() {
     let place = place();
     let finished = temp_cluster(&place)
         .args("-t 1 --temp-keep")
         .run()
         .expect_status(0);
-    let (directory, pid) = find_server(place.path()).expect("a server was kept");
-    let told = format!("{}{}", finished.stdout, finished.stderr);
-    assert!(told.contains(&directory), "{finished}");
-
-    let accounts: i64 = pgmark_reaches(&directory);
+    let kept = Kept(find_server(place.path()).expect("a server was kept"));
+    let words: Vec<&str> = finished.stderr.split_whitespace().collect();
+    let told = words.windows(6).find_map(|words| match words {
+        ["psql", "-h", directory, "-U", user, database] => Some((*directory, *user, *database)),
+        _ => None,
+    });
+    let (directory, user, database) = told.unwrap_or_else(|| panic!("no psql line\n{finished}"));
+    let mut client = postgres::Config::new()
+        .host_path(directory)
+        .user(user)
+        .dbname(database)
+        .connect(postgres::NoTls)
+        .expect("the kept server accepts connections");
+    let row = client.query_one("SELECT count(*) FROM pgbench_accounts", &[]);
+    let accounts: i64 = row.expect("the tables are there").get(0);
     assert_eq!(accounts, 100_000);
-    let pid = rustix::process::Pid::from_raw(pid).expect("a process is not 0");
-    rustix::process::kill_process(pid, Signal::INT).expect("it is there");
+    drop(client);
+
+    kept.stop();
     wait_until("the kept server has ended", || {
-        rustix::process::test_kill_process(pid).is_err()
+        processes_of(place.path()).is_empty()
     });
 }
 
@@ -154,15 +166,13 @@ fn processes_of(place: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Socket directory and process of the server whose data lies somewhere in `directory`.
-fn find_server(directory: &Path) -> Option<(String, i32)> {
+/// The process of the server whose data lies somewhere in `directory`.
+fn find_server(directory: &Path) -> Option<Pid> {
     for entry in fs::read_dir(directory).ok()?.flatten() {
         let path = entry.path();
         if path.ends_with("postmaster.pid") {
-            // Line 1 is the process, line 5 the directory of the socket.
             let text = fs::read_to_string(path).ok()?;
-            let pid = text.lines().next()?.trim().parse().ok()?;
-            return Some((text.lines().nth(4)?.trim().to_owned(), pid));
+            return Pid::from_raw(text.lines().next()?.trim().parse().ok()?);
         }
         if path.is_dir()
             && let Some(found) = find_server(&path)
@@ -173,22 +183,18 @@ fn find_server(directory: &Path) -> Option<(String, i32)> {
     None
 }
 
-/// Accounts in the tables of the server whose socket is in `directory`.
-fn pgmark_reaches(directory: &str) -> i64 {
-    let port = fs::read_dir(directory)
-        .expect("the socket's directory")
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .find_map(|name| name.strip_prefix(".s.PGSQL.")?.parse().ok())
-        .expect("a socket");
-    let mut client = postgres::Config::new()
-        .host_path(directory)
-        .port(port)
-        .user("postgres")
-        .dbname("postgres")
-        .connect(postgres::NoTls)
-        .expect("the kept server accepts connections");
-    client
-        .query_one("SELECT count(*) FROM pgbench_accounts", &[])
-        .expect("the tables are there")
-        .get(0)
+/// A server that was left running; a failing test must not leave it for good.
+struct Kept(Pid);
+
+impl Kept {
+    fn stop(&self) {
+        // It may have ended already.
+        let _ = rustix::process::kill_process(self.0, Signal::INT);
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.stop();
+    }
 }
