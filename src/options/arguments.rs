@@ -81,7 +81,7 @@ pub(super) struct Work {
     /// Define a variable for the scripts of all clients.
     #[arg(short = 'D', long, value_name = "NAME=VALUE")]
     pub define: Vec<OsString>,
-    /// How statements are sent: simple (the default).
+    /// How statements are sent: simple (the default, variables put in as text), extended (with parameters) or prepared (also parsed only once a connection).
     #[arg(short = 'M', long, value_name = "MODE", value_parser = values::query_mode)]
     pub protocol: Option<QueryMode>,
     /// Do not vacuum before the run, nor truncate pgbench_history; with -i, leave out the step v.

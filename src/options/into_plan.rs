@@ -42,12 +42,16 @@ pub(super) fn into_plan(
     let scripts = scripts::read(typed.matches)?;
     typed.refuse(&["init_steps"], "benchmarking mode, which is without -i")?;
     check_combinations(arguments)?;
+    let query_mode = arguments.work.protocol.unwrap_or(QueryMode::Simple);
+    if query_mode != QueryMode::Simple {
+        scripts.check_parameters()?;
+    }
     Ok(Plan::Run(Box::new(RunPlan {
         server: server(arguments, typed, environment)?,
         scale: stated_scale(arguments, &scripts),
         scripts,
         load: load(arguments),
-        query_mode: arguments.work.protocol.unwrap_or(QueryMode::Simple),
+        query_mode,
         vacuum: vacuum(arguments),
         seed,
         log: log_path(&arguments.keep),

@@ -375,10 +375,6 @@ fn what_makes_no_sense_is_refused() {
             "invalid value \"abc\" for option --max-tries",
         ),
         ("--random-seed x", "invalid random seed: \"x\""),
-        (
-            "-M extended",
-            "query mode \"extended\" is not available yet",
-        ),
         ("-M Simple", "invalid query mode"),
         // Scripts.
         ("-b nothing", "no builtin script is called \"nothing\""),
@@ -456,7 +452,7 @@ fn a_complaint_points_to_the_remedy() {
         ("-v x=1", "-D NAME=VALUE"),
         ("-b s", "tpcb-like, simple-update, select-only"),
         ("-b select@x", "add @1"),
-        ("-M prepared", "Use -M simple."),
+        ("-M Prepared", "simple, extended, prepared"),
         ("-i -I x", "dtgvp"),
     ] {
         let hint = complaint(arguments).hint.unwrap_or_default();

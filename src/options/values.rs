@@ -49,19 +49,18 @@ pub(super) fn milliseconds(text: &str) -> Result<Duration, Rejected> {
     )
 }
 
-/// `-M`. The one place that decides which query modes exist.
+/// `-M`
 pub(super) fn query_mode(text: &str) -> Result<QueryMode, Rejected> {
-    match text {
-        "simple" => Ok(QueryMode::Simple),
-        "extended" | "prepared" => Err(Rejected::Because(
-            format!("query mode \"{text}\" is not available yet"),
-            Some("Use -M simple."),
-        )),
-        _ => Err(Rejected::Because(
-            format!("invalid query mode (-M/--protocol): \"{text}\""),
-            Some("Query modes are: simple."),
-        )),
-    }
+    let modes = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
+    modes
+        .into_iter()
+        .find(|mode| mode.name() == text)
+        .ok_or_else(|| {
+            Rejected::Because(
+                format!("invalid query mode (-M/--protocol): \"{text}\""),
+                Some("Query modes are: simple, extended, prepared."),
+            )
+        })
 }
 
 /// The value of `-I`.

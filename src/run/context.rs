@@ -6,7 +6,7 @@ use crate::conninfo::{Addresses, Target};
 use crate::plan::RunPlan;
 use crate::protocol::{ChannelBinding, Startup};
 use crate::random::{Generator, Seeds};
-use crate::script::{Automatic, Script, Variables};
+use crate::script::{Automatic, Script, Sql, Variables};
 use crate::time::Clock;
 
 /// The plan of a run with what the server told about itself.
@@ -22,6 +22,8 @@ pub struct RunContext {
     pub plan: RunPlan,
     /// Seeds of all streams.
     pub seeds: Seeds,
+    /// Names of the prepared statements, by number of the SQL command.
+    statement_names: Vec<String>,
     /// The scale of the tables, which is the variable `scale`.
     pub scale: u64,
 }
@@ -42,6 +44,9 @@ impl RunContext {
             plan.scripts.variables.is_defined(b"default_seed"),
         );
         RunContext {
+            statement_names: (0..plan.scripts.sql_commands)
+                .map(|number| format!("P_{number}"))
+                .collect(),
             clock,
             target,
             addresses,
@@ -80,6 +85,11 @@ impl RunContext {
     /// A script by its index.
     pub fn script(&self, index: usize) -> &Script {
         &self.plan.scripts.scripts[index].script
+    }
+
+    /// The name under which an SQL command is prepared, the same as pgbench's.
+    pub fn statement_name(&self, sql: &Sql) -> &str {
+        &self.statement_names[sql.number]
     }
 
     /// What a client says when it connects.

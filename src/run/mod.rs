@@ -303,7 +303,7 @@ fn drive(
             recorder,
         )
         .map_err(no_descriptor)?;
-        wakers.push(worker.waker().map_err(no_descriptor)?);
+        wakers.push(worker.waker());
         workers.push(worker);
     }
     let threads = workers

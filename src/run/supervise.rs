@@ -3,6 +3,8 @@
 //! The main thread counts who is ready, releases all at once, passes signals on, and waits until
 //! every worker has said that it is done. A worker that panics says so, too.
 
+use std::sync::Arc;
+
 use crossbeam_channel::{Receiver, Sender, select};
 use mio::Waker;
 
@@ -16,7 +18,7 @@ pub struct Supervisor<'a> {
     /// Orders to them.
     pub control: &'a Control,
     /// One waker each.
-    pub wakers: Vec<Waker>,
+    pub wakers: Vec<Arc<Waker>>,
     /// What they say.
     pub notices: Receiver<Notice>,
     /// Stop signals.

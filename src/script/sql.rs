@@ -27,6 +27,16 @@ pub struct Capture {
     pub prefix: Vec<u8>,
 }
 
+impl Capture {
+    /// The meta command that asks for it.
+    pub fn command(&self) -> &'static str {
+        match self.rows {
+            CapturedRows::TheOnly => "\\gset",
+            CapturedRows::LastOfEach => "\\aset",
+        }
+    }
+}
+
 /// Which rows a [`Capture`] takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapturedRows {

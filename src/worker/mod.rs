@@ -10,6 +10,7 @@ mod control;
 mod delay;
 mod queue;
 mod recorder;
+mod shell;
 mod timers;
 mod window;
 
@@ -31,6 +32,7 @@ pub use control::{Control, Notice};
 use delay::Delays;
 use queue::{Queue, Ready};
 pub use recorder::Recorder;
+use shell::{ShellOutput, Shells};
 use timers::{Timers, Wake};
 use window::Window;
 
@@ -68,6 +70,8 @@ pub struct Worker {
     notices: Sender<Notice>,
     poll: Poll,
     slots: Vec<Slot>,
+    shells: Shells,
+    waker: Arc<Waker>,
     queue: Queue,
     timers: Timers,
     buffer: Box<[u8]>,
@@ -91,6 +95,8 @@ struct Slot {
     /// Counts the sockets that this slot has had. It is part of the token, so that an event of an
     /// earlier socket is never taken for one of the present.
     generation: u32,
+    /// What its shell command has printed, until it is handled.
+    shell_output: Option<ShellOutput>,
     /// The deadline that was last put into the timers for this client.
     timer: Option<Timestamp>,
 }
@@ -113,12 +119,15 @@ impl Worker {
             .map(|client| Slot::new(client, &run))
             .collect();
         let timers = Timers::new(poll.registry(), TIMER, slots.len())?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         Ok(Worker {
             id,
             choose: run.choose_generator(id),
             run,
             control,
             notices,
+            shells: Shells::new(slots.len()),
+            waker,
             queue: Queue::new(slots.len()),
             timers,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
@@ -141,11 +150,8 @@ impl Worker {
     }
 
     /// What wakes this worker when something in [`Control`] has changed.
-    ///
-    /// # Errors
-    /// When the system has no descriptor left.
-    pub fn waker(&self) -> io::Result<Waker> {
-        Waker::new(self.poll.registry(), WAKER)
+    pub fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
     }
 
     /// Connects the clients, waits for the start, and runs until all of them are done.
@@ -196,6 +202,7 @@ impl Worker {
         }
         self.note_events(events, stamp);
         self.note_timers(stamp);
+        self.note_shells(stamp);
         self.recorder
             .advance_to(self.queue.oldest().unwrap_or(stamp));
         Ok(())
@@ -236,6 +243,14 @@ impl Worker {
                 Wake::CancelDue => self.cancel_all(),
                 Wake::CloseDue => self.for_all(|client, env| client.handle_close_due(env)),
             }
+        }
+    }
+
+    fn note_shells(&mut self, stamp: Timestamp) {
+        while let Some((slot, output)) = self.shells.next_ended() {
+            self.slots[slot].shell_output = Some(output);
+            self.queue
+                .mark(slot, stamp, |ready| ready.shell_ended = true);
         }
     }
 
@@ -305,6 +320,11 @@ impl Worker {
         if ready.readable || ready.closed {
             self.handle_readable(slot, ready.closed);
         }
+        if ready.shell_ended
+            && let Some(output) = self.slots[slot].shell_output.take()
+        {
+            self.with_client(slot, |client, env| client.handle_shell(&output, env));
+        }
         if ready.woken {
             self.with_client(slot, |client, env| client.handle_timeout(env));
         }
@@ -361,7 +381,7 @@ impl Worker {
 
     /// The connection is gone.
     fn lose(&mut self, slot: usize, reason: &str) {
-        self.slots[slot].close();
+        self.close(slot);
         self.with_client(slot, |client, env| client.handle_lost(reason, env));
     }
 
@@ -402,9 +422,10 @@ impl Worker {
                 None => break,
                 Some(Action::Open) => self.open(slot),
                 Some(Action::Close) => {
-                    self.slots[slot].close();
+                    self.close(slot);
                     self.act(slot, |client, env| client.handle_closed(env));
                 }
+                Some(Action::Spawn(order)) => self.shells.start(slot, order, &self.waker),
                 Some(Action::Yield) => {
                     let now = self.run.clock.now();
                     self.queue.mark(slot, now, |ready| ready.woken = true);
@@ -428,10 +449,15 @@ impl Worker {
             Ok(sent) => client.consume_output(sent),
             Err(error) => {
                 let reason = error.to_string();
-                self.slots[slot].close();
+                self.close(slot);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
             }
         }
+    }
+
+    fn close(&mut self, slot: usize) {
+        self.slots[slot].close();
+        self.shells.stop(slot);
     }
 
     fn open(&mut self, slot: usize) {
@@ -518,6 +544,7 @@ impl Slot {
             client: Client::new(id, run),
             link: None,
             generation: 0,
+            shell_output: None,
             timer: None,
         }
     }

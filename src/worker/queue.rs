@@ -17,6 +17,8 @@ pub struct Ready {
     pub closed: bool,
     /// Bytes can be written, or the connection is made or has failed.
     pub writable: bool,
+    /// Its shell command has ended.
+    pub shell_ended: bool,
     /// Its deadline has passed, or it asked to go on in its next turn.
     pub woken: bool,
 }

@@ -1,60 +1,17 @@
-//! Working through a script's commands, and what comes back from the server.
-
-use bytes::BytesMut;
+//! Working through a script's commands, and acting on what comes back from the server.
 
 use crate::event::{Abort, Level, SqlState};
-use crate::protocol::{Event, ServerMessage};
-use crate::script::{Command, CommandKind, EvalContext, EvalError, Place, Script, Variables};
+use crate::plan::QueryMode;
+use crate::protocol::Event;
+use crate::script::{
+    self, Command, CommandKind, EvalContext, EvalError, Place, Script, ShellCommand, Variables,
+    setshell_value,
+};
 use crate::time::Timestamp;
 
+use super::super::shell::{Capture, ShellOrder, ShellOutput};
+use super::transaction::Transaction;
 use super::{Action, Client, Environment, State};
-
-/// What the server has answered to the command under way so far.
-#[derive(Debug, Default)]
-pub(super) struct Reply {
-    /// Results that are complete.
-    results: u32,
-    error: Option<ReplyError>,
-    /// The command wants to copy data to or from the client.
-    copies: bool,
-}
-
-/// An error that the server answered with.
-#[derive(Debug, Default)]
-pub(super) struct ReplyError {
-    pub(super) sqlstate: SqlState,
-    /// As libpq shows it.
-    pub(super) text: String,
-    /// Number of the result that it came instead of, from 0.
-    pub(super) result: u32,
-}
-
-impl Reply {
-    fn clear(&mut self) {
-        self.results = 0;
-        self.error = None;
-        self.copies = false;
-    }
-
-    /// The first error is the cause of those that follow it.
-    fn note_error(&mut self, message: &ServerMessage<'_>) {
-        let result = self.results;
-        self.error.get_or_insert_with(|| ReplyError {
-            sqlstate: message.sqlstate(),
-            text: message.to_string(),
-            result,
-        });
-    }
-
-    /// The error, with the count of results alone where there was none.
-    pub(super) fn take_error(&mut self) -> ReplyError {
-        let result = self.results;
-        self.error.take().unwrap_or_else(|| ReplyError {
-            result,
-            ..ReplyError::default()
-        })
-    }
-}
 
 impl Client {
     /// Bytes have arrived.
@@ -68,18 +25,30 @@ impl Client {
             match event {
                 Event::Started => self.handle_started(env),
                 Event::Ready(_) => self.handle_reply(env),
-                Event::CommandComplete(_) | Event::EmptyQuery => self.reply.results += 1,
+                Event::CommandComplete(_) | Event::EmptyQuery => self.handle_complete(env),
                 Event::Error(message) if self.state == State::Connecting => {
                     self.attempt.refuse(&message);
                 }
-                Event::Error(message) => self.reply.note_error(&message),
+                Event::Error(message) => {
+                    let statement = statement_text(env, &self.transaction, &self.variables);
+                    self.reply.note_error(message, &statement);
+                }
                 Event::Notice(message) => {
                     env.recorder.say(Level::Plain, message.to_string());
                 }
                 Event::CopyStarted(_) => self.reply.copies = true,
-                Event::RowDescription(_)
-                | Event::DataRow(_)
-                | Event::ParameterStatus { .. }
+                Event::RowDescription(description) => {
+                    if let Some((number, capture)) = captured(env, &self.transaction) {
+                        self.reply
+                            .note_columns(number, capture, &description, &self.variables);
+                    }
+                }
+                Event::DataRow(row) => {
+                    if let Some((_, capture)) = captured(env, &self.transaction) {
+                        self.reply.note_row(capture, &row);
+                    }
+                }
+                Event::ParameterStatus { .. }
                 | Event::Notification { .. }
                 | Event::ParseComplete
                 | Event::BindComplete
@@ -104,24 +73,34 @@ impl Client {
         }
     }
 
-    /// The server is ready again: what was sent has been answered completely.
+    /// A result is complete.
+    fn handle_complete(&mut self, env: &mut Environment<'_>) {
+        self.reply.note_complete();
+        if let Some((number, capture)) = captured(env, &self.transaction)
+            && let Err(error) = self.reply.store_each(number, capture, &mut self.variables)
+        {
+            self.problem.get_or_insert(error.to_string());
+        }
+    }
+
+    /// The server is ready again. In a pipeline that may be so several times.
     fn handle_reply(&mut self, env: &mut Environment<'_>) {
+        if self.session.ready_owed() > 0 {
+            return;
+        }
         match self.state {
             State::Waiting => {
                 self.note_awaited(env);
                 self.transaction.committing = false;
-                if self.reply.error.is_some() {
-                    self.fail_command(env);
-                } else if self.reply.copies {
-                    self.abort_command("COPY is not supported in a script", env);
-                } else {
-                    self.transaction.cursor += 1;
-                    self.run_commands(env);
-                }
+                self.conclude_command(env);
+            }
+            State::Preparing => {
+                self.note_awaited(env);
+                self.conclude_prepare(env);
             }
             State::RollingBack => {
                 self.note_awaited(env);
-                if self.reply.error.is_some() {
+                if self.reply.has_error() {
                     self.fail_rollback(env);
                 } else {
                     self.retry_or_fail(env);
@@ -129,6 +108,77 @@ impl Client {
             }
             _ => {}
         }
+    }
+
+    /// What was sent has been answered completely.
+    fn conclude_command(&mut self, env: &mut Environment<'_>) {
+        if self.reply.has_error() {
+            return self.fail_command(env);
+        }
+        if self.reply.copies {
+            return self.abort_command("COPY is not supported in a script", env);
+        }
+        if let Err(problem) = self.store_reply(env) {
+            return self.abort_command(&problem, env);
+        }
+        self.transaction.cursor += 1;
+        self.run_commands(env);
+    }
+
+    fn store_reply(&mut self, env: &Environment<'_>) -> Result<(), String> {
+        if let Some(problem) = self.problem.take() {
+            return Err(problem);
+        }
+        match captured(env, &self.transaction) {
+            Some((number, capture)) => self.reply.store_last(number, capture, &mut self.variables),
+            None => Ok(()),
+        }
+    }
+
+    /// Statements have been prepared. One that could not be is an error of the command that needs
+    /// it; before a pipeline it may be in a branch that is never taken, so that is told and no more.
+    fn conclude_prepare(&mut self, env: &mut Environment<'_>) {
+        if self.reply.has_error() {
+            match current(env, &self.transaction) {
+                Some(CommandKind::Sql(_)) => return self.fail_command(env),
+                _ => {
+                    let error = self.reply.take_error();
+                    let id = self.id;
+                    env.recorder
+                        .say(Level::Error, format!("client {id}: {}", error.text));
+                }
+            }
+        }
+        self.run_commands(env);
+    }
+
+    /// A shell command has ended.
+    pub fn handle_shell(&mut self, output: &ShellOutput, env: &mut Environment<'_>) {
+        if self.state != State::Shelling {
+            return;
+        }
+        self.note_awaited(env);
+        match self.take_shell_output(output, env) {
+            Ok(()) => {
+                self.transaction.cursor += 1;
+                self.run_commands(env);
+            }
+            Err(problem) => self.abort_command(&problem, env),
+        }
+    }
+
+    fn take_shell_output(
+        &mut self,
+        output: &ShellOutput,
+        env: &Environment<'_>,
+    ) -> Result<(), String> {
+        let printed = output.as_ref().map_err(Clone::clone)?;
+        let Some(CommandKind::SetShell { variable, .. }) = current(env, &self.transaction) else {
+            return Ok(());
+        };
+        setshell_value(printed)
+            .and_then(|value| self.variables.set(*variable, value))
+            .map_err(|error| error.to_string())
     }
 
     fn note_awaited(&mut self, env: &Environment<'_>) {
@@ -149,12 +199,25 @@ impl Client {
                 Err(problem) => return self.abort_command(&problem, env),
             }
         }
-        self.end_transaction(env);
+        match self.statements.pipeline() {
+            Some(opened) => self.abort_open_pipeline(opened, env),
+            None => self.end_transaction(env),
+        }
+    }
+
+    fn abort_open_pipeline(&mut self, opened: usize, env: &mut Environment<'_>) {
+        let script = env.run.script(self.transaction.script);
+        let text = format!(
+            "client {} aborted: end of script {} reached with the pipeline open that begins in \
+             line {}",
+            self.id, self.transaction.script, script.commands[opened].line
+        );
+        self.abort(Abort::Client, SqlState::NONE, text, env);
     }
 }
 
 /// How a script goes on after a command.
-enum Flow {
+pub(super) enum Flow {
     /// With the command whose turn it is now.
     On,
     /// When what was sent has been answered, or the sleep is over.
@@ -170,12 +233,7 @@ impl Client {
         env: &mut Environment<'_>,
     ) -> Result<Flow, String> {
         match &command.kind {
-            CommandKind::Sql(sql) => {
-                self.send(env, |variables, out| sql.append_simple(variables, out))?;
-                self.transaction.committing = sql.commits();
-                self.state = State::Waiting;
-                return Ok(Flow::Waits);
-            }
+            CommandKind::Sql(sql) => return self.execute_sql(sql, env),
             CommandKind::Set {
                 variable,
                 expression,
@@ -207,13 +265,13 @@ impl Client {
                 return Ok(Flow::On);
             }
             CommandKind::Endif => {}
-            CommandKind::Shell(_)
-            | CommandKind::SetShell { .. }
-            | CommandKind::StartPipeline
-            | CommandKind::SyncPipeline
-            | CommandKind::EndPipeline => {
-                return Err("this command is not available yet".to_owned());
+            CommandKind::Shell(command) => return self.run_shell(command, Capture::No, env),
+            CommandKind::SetShell { command, .. } => {
+                return self.run_shell(command, Capture::Yes, env);
             }
+            CommandKind::StartPipeline => return self.start_pipeline(&script.commands, env),
+            CommandKind::SyncPipeline => return self.sync_pipeline(),
+            CommandKind::EndPipeline => return self.end_pipeline(env),
         }
         self.transaction.cursor += 1;
         Ok(Flow::On)
@@ -251,26 +309,20 @@ impl Client {
         self.run_commands(env);
     }
 
-    /// Queues SQL written by `write`.
-    fn send(
+    /// Has the worker run a shell command beside its loop.
+    fn run_shell(
         &mut self,
+        command: &ShellCommand,
+        capture: Capture,
         env: &mut Environment<'_>,
-        write: impl FnOnce(&Variables, &mut BytesMut),
-    ) -> Result<(), String> {
-        let now = env.now();
-        self.answer(now, env);
-        self.reply.clear();
-        let variables = &self.variables;
-        self.session
-            .simple_query(|out| write(variables, out))
-            .map_err(|error| error.to_string())
-    }
-
-    /// Rolls the failed transaction back.
-    pub(super) fn send_rollback(&mut self, env: &mut Environment<'_>) {
-        self.state = State::RollingBack;
-        self.send(env, |_, out| out.extend_from_slice(b"ROLLBACK"))
-            .expect("eight bytes fit into a message");
+    ) -> Result<Flow, String> {
+        let line = command
+            .line(&self.variables)
+            .map_err(|error| error.to_string())?;
+        self.answer(env.now(), env);
+        self.state = State::Shelling;
+        self.action = Some(Action::Spawn(ShellOrder { line, capture }));
+        Ok(Flow::Waits)
     }
 
     /// A meta command failed, or the command is one that no script may use.
@@ -295,4 +347,40 @@ impl Client {
         );
         self.abort(Abort::Server, error.sqlstate, text, env);
     }
+}
+
+/// The command whose turn it is.
+fn current<'a>(env: &Environment<'a>, transaction: &Transaction) -> Option<&'a CommandKind> {
+    let script = env.run.script(transaction.script);
+    let command = script.commands.get(transaction.cursor)?;
+    Some(&command.kind)
+}
+
+/// Number and capture of the SQL command whose turn it is, if its result becomes variables.
+fn captured<'a>(
+    env: &Environment<'a>,
+    transaction: &Transaction,
+) -> Option<(usize, &'a script::Capture)> {
+    match current(env, transaction)? {
+        CommandKind::Sql(sql) => Some((sql.number, sql.capture.as_ref()?)),
+        _ => None,
+    }
+}
+
+/// The SQL that an error points into, as it was sent.
+fn statement_text(
+    env: &Environment<'_>,
+    transaction: &Transaction,
+    variables: &Variables,
+) -> Vec<u8> {
+    let mut text = Vec::new();
+    if let Some(CommandKind::Sql(sql)) = current(env, transaction) {
+        match env.run.plan.query_mode {
+            QueryMode::Simple => sql.append_simple(variables, &mut text),
+            QueryMode::Extended | QueryMode::Prepared => {
+                text.extend_from_slice(sql.parameterized());
+            }
+        }
+    }
+    text
 }

@@ -90,6 +90,7 @@ impl Client {
         if self.state != State::Connecting || self.session.is_started() {
             return;
         }
+        self.statements.forget();
         if let Err(error) = self.session.start(&env.run.startup()) {
             self.attempt.fail(&error.to_string());
             self.fail_attempt(env);
@@ -221,9 +222,11 @@ impl Client {
                 self.next_attempt(env);
             }
             State::Standby => self.lose_before_start(reason, env),
-            State::Waiting | State::RollingBack | State::Sleeping { .. } => {
-                self.lose_transaction(reason, env);
-            }
+            State::Preparing
+            | State::Waiting
+            | State::Shelling
+            | State::RollingBack
+            | State::Sleeping { .. } => self.lose_transaction(reason, env),
             State::Choosing => self.lose_between(reason, env),
             State::Idle | State::Done => {}
             State::Closing { .. } => self.handle_closed(env),

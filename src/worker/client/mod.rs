@@ -14,6 +14,8 @@
 
 mod commands;
 mod connection;
+mod reply;
+mod statements;
 mod transaction;
 
 #[cfg(test)]
@@ -35,9 +37,11 @@ use crate::transport::cancel;
 use super::control::Notice;
 use super::delay::Delays;
 use super::recorder::Recorder;
+use super::shell::ShellOrder;
 use super::window::Window;
-use commands::Reply;
 use connection::Attempt;
+use reply::Reply;
+use statements::Statements;
 use transaction::Transaction;
 
 /// What a client may use while it acts.
@@ -65,13 +69,15 @@ impl Environment<'_> {
 }
 
 /// What a client wants done to its socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Open a socket to [`Client::endpoint`]; answered by `handle_transport_ready`, `handle_lost`
     /// or `open_again_at`.
     Open,
     /// Close the socket; answered by `handle_closed`.
     Close,
+    /// Run a shell command beside the loop; answered by `handle_shell`.
+    Spawn(ShellOrder),
     /// Let others have their turn, then call `handle_timeout`.
     Yield,
 }
@@ -96,7 +102,10 @@ pub struct Client {
     state: State,
     attempt: Attempt,
     transaction: Transaction,
+    statements: Statements,
     reply: Reply,
+    /// What went wrong with a result that was to be stored, until all results are there.
+    problem: Option<String>,
     action: Option<Action>,
     /// Transactions so far: the running number of the last one.
     number: u64,
@@ -124,8 +133,12 @@ enum State {
     Standby,
     /// Another transaction begins in its next turn.
     Choosing,
+    /// Statements are being prepared for the command whose turn it is.
+    Preparing,
     /// A command was sent; the reply is awaited.
     Waiting,
+    /// A shell command runs.
+    Shelling,
     /// Inside `\sleep`.
     Sleeping { since: Timestamp, until: Timestamp },
     /// The failed transaction's block is being rolled back.
@@ -159,7 +172,9 @@ impl Client {
             generator,
             state: State::Idle,
             attempt: Attempt::new(run.addresses.attempts()),
+            statements: Statements::default(),
             reply: Reply::default(),
+            problem: None,
             action: None,
             number: 0,
             think_ns: 0,
@@ -181,7 +196,11 @@ impl Client {
 
     /// Bytes to send.
     pub fn output(&self) -> &[u8] {
-        self.session.output()
+        let output = self.session.output();
+        if self.statements.holds_back(output) {
+            return &[];
+        }
+        output
     }
 
     /// Notes that the first `count` bytes of the output have been sent.
@@ -203,7 +222,9 @@ impl Client {
             State::Idle
             | State::Standby
             | State::Choosing
+            | State::Preparing
             | State::Waiting
+            | State::Shelling
             | State::RollingBack
             | State::Closing { .. }
             | State::Done => None,
@@ -218,7 +239,7 @@ impl Client {
     /// What would cancel the command that is under way, if one is.
     pub fn cancel_order(&self) -> Option<cancel::Order> {
         match self.state {
-            State::Waiting | State::RollingBack => Some(cancel::Order {
+            State::Preparing | State::Waiting | State::RollingBack => Some(cancel::Order {
                 endpoint: self.endpoint()?.clone(),
                 packet: self.session.cancel_request()?,
             }),
@@ -270,7 +291,11 @@ impl Client {
     /// Time to finish is over: what is still under way is cut off.
     pub fn handle_close_due(&mut self, env: &mut Environment<'_>) {
         match self.state {
-            State::Waiting | State::RollingBack | State::Sleeping { .. } => self.interrupt(env),
+            State::Preparing
+            | State::Waiting
+            | State::Shelling
+            | State::RollingBack
+            | State::Sleeping { .. } => self.interrupt(env),
             _ => self.handle_window_end(env),
         }
     }

@@ -170,6 +170,7 @@ impl Simulation {
             match self.clients[client].0.take_action() {
                 Some(Action::Open) => self.act(now, client, Client::handle_transport_ready),
                 Some(Action::Close) => self.act(now, client, Client::handle_closed),
+                Some(Action::Spawn(_)) => unreachable!("the script has no shell command"),
                 Some(Action::Yield) => self.plan(now, client, Happening::Turn),
                 None => break,
             }

@@ -79,7 +79,10 @@ pub(super) fn context(script: &str, load: Load) -> RunContext {
 
 impl Stage {
     fn new(script: &str, load: Load) -> Self {
-        let run = context(script, load);
+        Stage::of(context(script, load))
+    }
+
+    fn of(run: RunContext) -> Self {
         let (sender, reports) = unbounded();
         let (_, emptied) = unbounded();
         let (notices, notified) = unbounded();
@@ -99,13 +102,42 @@ impl Stage {
 
     /// A stage whose client is connected at 0 ms and released at 100 ms.
     fn released(script: &str, load: Load) -> Self {
-        let mut stage = Stage::new(script, load);
+        Stage::new(script, load).at_work()
+    }
+
+    fn in_mode(mode: QueryMode, script: &str) -> Self {
+        let mut run = context(script, load());
+        run.plan.query_mode = mode;
+        Stage::of(run).at_work()
+    }
+
+    fn at_work(mut self) -> Self {
+        let stage = &mut self;
         if !stage.run.plan.load.reconnect {
             stage.input(0, Client::connect);
             stage.log_in(0);
         }
         stage.release(100);
-        stage
+        self
+    }
+
+    /// Types of the messages sent, with the texts in them that matter.
+    fn sent_messages(&mut self) -> String {
+        let bytes = self.client.output().to_vec();
+        self.client.consume_output(bytes.len());
+        let mut rest = &bytes[..];
+        let mut told = Vec::new();
+        while let [tag, a, b, c, d, ..] = *rest {
+            let length = u32::from_be_bytes([a, b, c, d]) as usize;
+            let body = String::from_utf8_lossy(&rest[5..=length]);
+            let texts: Vec<&str> = body
+                .split(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER)
+                .filter(|text| !text.is_empty())
+                .collect();
+            told.push(format!("{}{texts:?}", char::from(tag)));
+            rest = &rest[1 + length..];
+        }
+        told.join(" ")
     }
 
     fn release(&mut self, ms: u64) {
@@ -560,4 +592,228 @@ fn replies_cut_anywhere_give_the_same_records() {
         let expected = if cut == reply.len() { 105 } else { 110 };
         assert_eq!(records[0].finished_at, at(expected));
     }
+}
+
+/// A row set: column names, and one row for each list of values.
+fn rows(columns: &[&str], rows: &[&[Option<&str>]]) -> Vec<u8> {
+    let mut description = (columns.len() as u16).to_be_bytes().to_vec();
+    for column in columns {
+        description.extend_from_slice(column.as_bytes());
+        description.extend_from_slice(&[0; 19]);
+    }
+    let mut bytes = message(b'T', &description);
+    for values in rows {
+        let mut row = (values.len() as u16).to_be_bytes().to_vec();
+        for value in *values {
+            match value {
+                Some(text) => {
+                    row.extend_from_slice(&(text.len() as i32).to_be_bytes());
+                    row.extend_from_slice(text.as_bytes());
+                }
+                None => row.extend_from_slice(&(-1i32).to_be_bytes()),
+            }
+        }
+        bytes.extend(message(b'D', &row));
+    }
+    bytes
+}
+
+fn complete(tag: &str) -> Vec<u8> {
+    message(b'C', &[tag.as_bytes(), &[0]].concat())
+}
+
+/// The answer to Bind, Describe and Execute of a command without rows.
+fn executed() -> Vec<u8> {
+    [message(b'2', b""), message(b'n', b""), complete("DO")].concat()
+}
+
+#[test]
+fn extended_mode_parses_binds_and_executes_in_one_go() {
+    let mut stage = Stage::in_mode(
+        QueryMode::Extended,
+        "\\set n null\nSELECT :client_id, :undefined, :n;",
+    );
+    assert_eq!(
+        stage.sent_messages(),
+        "P[\"SELECT $1, $2, $3;\"] B[\"0\"] D[\"P\"] E[] S[]",
+        "undefined and null variables are bound as NULL"
+    );
+    let reply = [message(b'1', b""), executed(), ready(b'I')].concat();
+    stage.answer(101, &reply);
+    assert_eq!(stage.transactions().len(), 1);
+}
+
+#[test]
+fn prepared_mode_parses_once_a_connection_with_a_round_trip_of_its_own() {
+    let mut stage = Stage::in_mode(QueryMode::Prepared, "SELECT :client_id;\nSELECT 2;");
+    assert_eq!(stage.sent_messages(), "P[\"P_0\", \"SELECT $1;\"] S[]");
+    let parsed = [message(b'1', b""), ready(b'I')].concat();
+    stage.answer(101, &parsed);
+    assert_eq!(stage.sent_messages(), "B[\"P_0\", \"0\"] D[\"P\"] E[] S[]");
+    let done = [executed(), ready(b'I')].concat();
+    stage.answer(102, &done);
+    assert_eq!(stage.sent_messages(), "P[\"P_1\", \"SELECT 2;\"] S[]");
+    stage.answer(103, &parsed);
+    stage.sent_messages();
+    stage.answer(104, &done);
+    assert_eq!(
+        stage.sent_messages(),
+        "B[\"P_0\", \"0\"] D[\"P\"] E[] S[]",
+        "the second transaction finds the statement prepared"
+    );
+    assert_eq!(stage.transactions()[0].latency_ns(), 4_000_000);
+}
+
+#[test]
+fn a_statement_that_cannot_be_prepared_ends_the_client_with_the_servers_words() {
+    let mut stage = Stage::in_mode(QueryMode::Prepared, "SELECT nonsense;");
+    stage.sent_messages();
+    stage.answer(
+        101,
+        &[error("42703", "no such column"), ready(b'I')].concat(),
+    );
+    let (_, texts) = stage.events();
+    assert!(texts[0].contains("no such column"), "{}", texts[0]);
+}
+
+#[test]
+fn a_pipeline_is_sent_at_its_end_and_awaited_with_all_its_syncs() {
+    let mut stage = Stage::in_mode(
+        QueryMode::Extended,
+        "\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\nSELECT 3;",
+    );
+    assert_eq!(
+        stage.sent_messages(),
+        "P[\"SELECT 1;\"] B[] D[\"P\"] E[] S[] P[\"SELECT 2;\"] B[] D[\"P\"] E[] S[]"
+    );
+    let part = [message(b'1', b""), executed(), ready(b'I')].concat();
+    stage.answer(105, &part);
+    assert_eq!(
+        stage.sent_messages(),
+        "",
+        "the second Sync is still to be answered"
+    );
+    stage.answer(110, &part);
+    assert!(stage.sent_messages().starts_with("P[\"SELECT 3;\"]"));
+}
+
+#[test]
+fn an_error_in_a_pipeline_never_leaves_the_client_out_of_step() {
+    let mut stage = Stage::in_mode(
+        QueryMode::Prepared,
+        "\\startpipeline\nSELECT 1;\nSELECT 2;\n\\syncpipeline\nSELECT 3;\n\\endpipeline",
+    );
+    let parsed = [message(b'1', b""), ready(b'I')].concat();
+    assert_eq!(stage.sent_messages().matches("P[").count(), 3);
+    stage.answer(101, &parsed.repeat(3));
+    stage.sent_messages();
+    let failed = [executed(), error("40001", "no"), ready(b'I')].concat();
+    stage.answer(102, &[failed, executed(), ready(b'I')].concat());
+    let [record] = stage.transactions()[..] else {
+        panic!("the transaction has failed");
+    };
+    assert_eq!(record.outcome, Outcome::Failed);
+    assert_eq!(
+        stage.sent_messages().matches("B[").count(),
+        3,
+        "the next one begins"
+    );
+}
+
+#[test]
+fn a_pipeline_left_open_ends_the_client_and_names_its_line() {
+    let mut stage = Stage::in_mode(QueryMode::Extended, "SELECT 1;\n\\startpipeline\nSELECT 2;");
+    stage.sent_messages();
+    let part = [message(b'1', b""), executed(), ready(b'I')].concat();
+    stage.answer(101, &part);
+    let (events, texts) = stage.events();
+    assert!(texts[0].contains("line 2"), "{}", texts[0]);
+    assert_eq!(
+        transactions(&events)[0].outcome,
+        Outcome::Aborted(Abort::Client)
+    );
+}
+
+#[test]
+fn pipelines_have_their_rules() {
+    for (mode, script, problem) in [
+        (QueryMode::Simple, "\\startpipeline", "extended"),
+        (
+            QueryMode::Extended,
+            "\\startpipeline\n\\startpipeline",
+            "already",
+        ),
+        (QueryMode::Extended, "\\endpipeline", "not in a pipeline"),
+        (QueryMode::Extended, "\\syncpipeline", "not in a pipeline"),
+        (
+            QueryMode::Extended,
+            "\\startpipeline\nSELECT 1 AS a \\gset",
+            "gset is not allowed",
+        ),
+    ] {
+        let mut stage = Stage::in_mode(mode, script);
+        let (_, texts) = stage.events();
+        assert!(texts[0].contains(problem), "{script}: {texts:?}");
+    }
+}
+
+#[test]
+fn gset_takes_the_only_row_of_the_last_result() {
+    let mut stage = Stage::released("SELECT 1 AS a \\gset p_\nSELECT ':p_a', ':p_b';", load());
+    stage.sent();
+    let first = [rows(&["a"], &[&[Some("7")]]), complete("SELECT 1")].concat();
+    let last = rows(&["a", "b"], &[&[Some("8"), None]]);
+    stage.answer(101, &[first, last, done("SELECT 1", b'I')].concat());
+    assert_eq!(stage.sent(), "SELECT '8', '';");
+}
+
+#[test]
+fn gset_wants_exactly_one_row_and_columns_that_can_be_variables() {
+    for (reply, problem) in [
+        (rows(&["a"], &[]), "expected one row, got 0"),
+        (
+            rows(&["a"], &[&[Some("1")], &[Some("2")]]),
+            "expected one row, got 2",
+        ),
+        (Vec::new(), "expected one row, got 0"),
+        (rows(&["?column?"], &[&[Some("1")]]), "?column?"),
+    ] {
+        let mut stage = Stage::released("SELECT 1 \\gset", load());
+        stage.answer(101, &[reply, done("SELECT 1", b'I')].concat());
+        let (_, texts) = stage.events();
+        assert!(texts[0].contains(problem), "{texts:?}");
+    }
+}
+
+#[test]
+fn aset_takes_the_last_row_of_each_result_that_has_rows() {
+    let script = "\\set a 9\nSELECT 1 \\; SELECT 2 \\aset\nSELECT :a, :b;";
+    let mut stage = Stage::released(script, load());
+    stage.sent();
+    let first = [rows(&["a"], &[]), complete("SELECT 0")].concat();
+    let second = rows(&["b"], &[&[Some("1")], &[Some("2")]]);
+    stage.answer(101, &[first, second, done("SELECT 2", b'I')].concat());
+    assert_eq!(stage.sent(), "SELECT 9, 2;");
+}
+
+#[test]
+fn a_shell_command_runs_beside_and_its_end_is_awaited() {
+    let script = "\\setshell x echo :client_id\nSELECT :x;\n\\shell false";
+    let mut stage = Stage::released(script, load());
+    let Some(Action::Spawn(order)) = stage.client.take_action() else {
+        panic!("the worker is to run it");
+    };
+    assert_eq!(order.line, b"echo 0");
+    let output = Ok(b"42\n".to_vec());
+    stage.input(150, |client, env| client.handle_shell(&output, env));
+    assert_eq!(stage.sent(), "SELECT 42;");
+    stage.answer(160, &done("SELECT 1", b'I'));
+    assert!(matches!(stage.client.take_action(), Some(Action::Spawn(_))));
+    let failed = Err("the shell command failed".to_owned());
+    stage.input(170, |client, env| client.handle_shell(&failed, env));
+    let (events, texts) = stage.events();
+    assert!(texts[0].contains("command 2 (shell)"), "{texts:?}");
+    let record = transactions(&events)[0];
+    assert_eq!(record.outcome, Outcome::Aborted(Abort::Client));
+    assert_eq!(record.finished_at, at(170));
 }

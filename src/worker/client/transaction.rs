@@ -87,6 +87,7 @@ impl Client {
         self.transaction.awaited_at = None;
         self.transaction.committing = false;
         self.transaction.failure = SqlState::NONE;
+        self.statements.leave_pipeline();
         self.run_commands(env);
     }
 

@@ -1,0 +1,211 @@
+//! What the server answers to the command under way, as far as the client cares: errors, counts,
+//! and the row that becomes variables.
+
+use crate::event::SqlState;
+use crate::protocol::{DataRow, RowDescription, ServerMessage};
+use crate::script::{Capture, CapturedRows, EvalError, Slot, Variables};
+
+/// What has been answered to the command under way so far.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    /// Results that are complete.
+    results: u32,
+    error: Option<ReplyError>,
+    /// The command wants to copy data to or from the client.
+    pub(super) copies: bool,
+    /// Rows of the result that is coming in, and of the last one that is complete.
+    rows: u64,
+    last_rows: u64,
+    row: Row,
+    /// By number of the SQL command: the variables that its columns become. Names are looked up
+    /// only when the columns are others than the time before.
+    columns: Vec<Columns>,
+}
+
+/// An error that the server answered with.
+#[derive(Debug, Default)]
+pub(super) struct ReplyError {
+    pub(super) sqlstate: SqlState,
+    /// As libpq shows it.
+    pub(super) text: String,
+    /// Number of the result that it came instead of, from 0.
+    pub(super) result: u32,
+}
+
+/// A row that is kept until its result is complete. Its buffers stay.
+#[derive(Debug, Default)]
+struct Row {
+    text: Vec<u8>,
+    /// Where each value ends in the text. NULL is empty, as in pgbench.
+    ends: Vec<usize>,
+}
+
+/// Column names of a result and the variables they stand for.
+#[derive(Debug, Default)]
+struct Columns {
+    /// Each name is followed by a zero byte.
+    names: Vec<u8>,
+    /// A name that no script mentions has no slot: its value matters to nobody.
+    slots: Vec<Option<Slot>>,
+    /// A name that no variable can have.
+    problem: Option<EvalError>,
+}
+
+impl Reply {
+    /// A new command is sent.
+    pub(super) fn clear(&mut self) {
+        self.results = 0;
+        self.error = None;
+        self.copies = false;
+        self.rows = 0;
+        self.last_rows = 0;
+    }
+
+    /// The first error is the cause of those that follow it. `statement` is what it points into.
+    pub(super) fn note_error(&mut self, message: ServerMessage<'_>, statement: &[u8]) {
+        let result = self.results;
+        self.error.get_or_insert_with(|| ReplyError {
+            sqlstate: message.sqlstate(),
+            text: message.with_statement(statement).to_string(),
+            result,
+        });
+    }
+
+    pub(super) fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// The error, with the count of results alone where there was none.
+    pub(super) fn take_error(&mut self) -> ReplyError {
+        let result = self.results;
+        self.error.take().unwrap_or_else(|| ReplyError {
+            result,
+            ..ReplyError::default()
+        })
+    }
+
+    /// The columns of a result of the SQL command `number`.
+    pub(super) fn note_columns(
+        &mut self,
+        number: usize,
+        capture: &Capture,
+        description: &RowDescription<'_>,
+        variables: &Variables,
+    ) {
+        if self.columns.len() <= number {
+            self.columns.resize_with(number + 1, Columns::default);
+        }
+        self.columns[number].learn(&capture.prefix, description, variables);
+    }
+
+    /// A row of a result that is captured.
+    pub(super) fn note_row(&mut self, capture: &Capture, row: &DataRow<'_>) {
+        self.rows += 1;
+        match capture.rows {
+            // More than one row is an error, told by the count.
+            CapturedRows::TheOnly if self.rows > 1 => {}
+            CapturedRows::TheOnly | CapturedRows::LastOfEach => self.row.keep(row),
+        }
+    }
+
+    /// A result is complete.
+    pub(super) fn note_complete(&mut self) {
+        self.results += 1;
+        self.last_rows = std::mem::take(&mut self.rows);
+    }
+
+    /// Sets variables from the result that has just been completed, where each result counts
+    /// (`\aset`).
+    ///
+    /// # Errors
+    /// A column has a name that no variable can have.
+    pub(super) fn store_each(
+        &self,
+        number: usize,
+        capture: &Capture,
+        variables: &mut Variables,
+    ) -> Result<(), EvalError> {
+        match capture.rows {
+            CapturedRows::LastOfEach if self.last_rows > 0 => self.store(number, variables),
+            CapturedRows::LastOfEach | CapturedRows::TheOnly => Ok(()),
+        }
+    }
+
+    /// Sets variables from the last result, where only that counts (`\gset`), when all results are
+    /// there.
+    ///
+    /// # Errors
+    /// It has not exactly one row, or a column has a name that no variable can have.
+    pub(super) fn store_last(
+        &self,
+        number: usize,
+        capture: &Capture,
+        variables: &mut Variables,
+    ) -> Result<(), String> {
+        match (capture.rows, self.last_rows) {
+            (CapturedRows::LastOfEach, _) => Ok(()),
+            (CapturedRows::TheOnly, 1) => self
+                .store(number, variables)
+                .map_err(|error| error.to_string()),
+            (CapturedRows::TheOnly, rows) => Err(format!("\\gset expected one row, got {rows}")),
+        }
+    }
+
+    fn store(&self, number: usize, variables: &mut Variables) -> Result<(), EvalError> {
+        let Some(columns) = self.columns.get(number) else {
+            return Ok(());
+        };
+        if let Some(problem) = &columns.problem {
+            return Err(problem.clone());
+        }
+        for (slot, value) in columns.slots.iter().zip(self.row.values()) {
+            if let Some(slot) = slot {
+                variables.set_text(*slot, value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Columns {
+    fn learn(&mut self, prefix: &[u8], description: &RowDescription<'_>, variables: &Variables) {
+        let known = self.names.split_inclusive(|&byte| byte == 0);
+        let same = description.columns() == self.slots.len()
+            && known
+                .zip(description.names())
+                .all(|(known, name)| &known[..known.len() - 1] == name);
+        if same && self.problem.is_none() {
+            return;
+        }
+        *self = Columns::default();
+        for name in description.names() {
+            self.names.extend_from_slice(name);
+            self.names.push(0);
+            match variables.resolve(&[prefix, name].concat()) {
+                Ok(slot) => self.slots.push(slot),
+                Err(problem) => {
+                    self.slots.push(None);
+                    self.problem.get_or_insert(problem);
+                }
+            }
+        }
+    }
+}
+
+impl Row {
+    fn keep(&mut self, row: &DataRow<'_>) {
+        self.text.clear();
+        self.ends.clear();
+        for value in row.values() {
+            self.text.extend_from_slice(value.unwrap_or_default());
+            self.ends.push(self.text.len());
+        }
+    }
+
+    fn values(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends)
+            .map(|(start, &end)| &self.text[start..end])
+    }
+}

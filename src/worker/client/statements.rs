@@ -1,0 +1,247 @@
+//! Sending SQL the way the query mode asks for: as one simple query, or parsed and bound with
+//! parameters; statements prepared once a connection; pipelines.
+//!
+//! What goes to the server is what libpq sends for pgbench, so that the server has the same work.
+
+use std::ops::Range;
+
+use bytes::BytesMut;
+
+use crate::plan::QueryMode;
+use crate::script::{Command, CommandKind, Slot, Sql, Variables};
+
+use super::commands::Flow;
+use super::{Client, Environment, State};
+
+/// What a client keeps of the statements of its connection.
+#[derive(Debug, Default)]
+pub(super) struct Statements {
+    /// Which SQL commands are prepared in the present connection, by number.
+    prepared: Vec<bool>,
+    /// The command that opened the pipeline, if one is open.
+    pipeline: Option<usize>,
+    parameters: Parameters,
+}
+
+/// Values to be bound. Its buffers stay.
+#[derive(Debug, Default)]
+struct Parameters {
+    text: Vec<u8>,
+    /// Where each value lies in the text; none for NULL.
+    places: Vec<Option<Range<usize>>>,
+}
+
+/// In a pipeline, so much is gathered before it is sent, as libpq does.
+const PIPELINE_FLUSH_BYTES: usize = 65_536;
+
+impl Statements {
+    /// A new connection knows no statements.
+    pub(super) fn forget(&mut self) {
+        self.prepared.fill(false);
+        self.pipeline = None;
+    }
+
+    /// The command that opened the pipeline, if one is open.
+    pub(super) fn pipeline(&self) -> Option<usize> {
+        self.pipeline
+    }
+
+    /// A new try begins outside of a pipeline.
+    pub(super) fn leave_pipeline(&mut self) {
+        self.pipeline = None;
+    }
+
+    /// Whether `output` is to be held back until there is more.
+    pub(super) fn holds_back(&self, output: &[u8]) -> bool {
+        self.pipeline.is_some() && output.len() < PIPELINE_FLUSH_BYTES
+    }
+
+    fn is_prepared(&self, sql: &Sql) -> bool {
+        self.prepared.get(sql.number) == Some(&true)
+    }
+
+    fn note_prepared(&mut self, sql: &Sql) {
+        if self.prepared.len() <= sql.number {
+            self.prepared.resize(sql.number + 1, false);
+        }
+        self.prepared[sql.number] = true;
+    }
+}
+
+impl Parameters {
+    fn fill(&mut self, slots: &[Slot], variables: &Variables) {
+        self.text.clear();
+        self.places.clear();
+        for slot in slots {
+            let start = self.text.len();
+            let given = variables.append_parameter(*slot, &mut self.text);
+            self.places.push(given.then_some(start..self.text.len()));
+        }
+    }
+
+    fn values(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        self.places
+            .iter()
+            .map(|place| place.clone().map(|place| &self.text[place]))
+    }
+}
+
+impl Client {
+    /// Sends an SQL command; in a pipeline nothing is waited for.
+    pub(super) fn execute_sql(
+        &mut self,
+        sql: &Sql,
+        env: &mut Environment<'_>,
+    ) -> Result<Flow, String> {
+        let piped = self.statements.pipeline.is_some();
+        if piped && let Some(capture) = &sql.capture {
+            return Err(format!(
+                "{} is not allowed in a pipeline",
+                capture.command()
+            ));
+        }
+        let mode = env.run.plan.query_mode;
+        if mode == QueryMode::Prepared && !piped && !self.statements.is_prepared(sql) {
+            return self.prepare(&[sql], env);
+        }
+        self.begin_sending(env);
+        if !piped {
+            self.reply.clear();
+            self.session.want_rows(sql.capture.is_some());
+        }
+        self.queue(sql, mode, env)
+            .map_err(|error| error.to_string())?;
+        self.transaction.committing |= sql.commits();
+        if piped {
+            self.transaction.cursor += 1;
+            return Ok(Flow::On);
+        }
+        if mode != QueryMode::Simple {
+            self.session.sync();
+        }
+        self.state = State::Waiting;
+        Ok(Flow::Waits)
+    }
+
+    fn queue(
+        &mut self,
+        sql: &Sql,
+        mode: QueryMode,
+        env: &Environment<'_>,
+    ) -> Result<(), crate::protocol::ProtocolError> {
+        let variables = &self.variables;
+        let write_text = |out: &mut BytesMut| out.extend_from_slice(sql.parameterized());
+        let name = match mode {
+            QueryMode::Simple => {
+                return self
+                    .session
+                    .simple_query(|out| sql.append_simple(variables, out));
+            }
+            QueryMode::Extended => {
+                self.session.parse("", write_text)?;
+                ""
+            }
+            QueryMode::Prepared => {
+                let name = env.run.statement_name(sql);
+                if !self.statements.is_prepared(sql) {
+                    self.session.parse(name, write_text)?;
+                    self.statements.note_prepared(sql);
+                }
+                name
+            }
+        };
+        self.statements.parameters.fill(sql.parameters(), variables);
+        self.session
+            .execute(name, self.statements.parameters.values())
+    }
+
+    /// Prepares statements, each with a round trip of its own on the server's side. When they are
+    /// answered, the command under way is executed again, and finds them prepared.
+    fn prepare(&mut self, statements: &[&Sql], env: &mut Environment<'_>) -> Result<Flow, String> {
+        self.begin_sending(env);
+        self.reply.clear();
+        for sql in statements {
+            let write_text = |out: &mut BytesMut| out.extend_from_slice(sql.parameterized());
+            self.session
+                .parse(env.run.statement_name(sql), write_text)
+                .map_err(|error| error.to_string())?;
+            self.session.sync();
+            self.statements.note_prepared(sql);
+        }
+        self.state = State::Preparing;
+        Ok(Flow::Waits)
+    }
+
+    /// `\startpipeline`. What will be sent in it is prepared before it opens.
+    pub(super) fn start_pipeline(
+        &mut self,
+        commands: &[Command],
+        env: &mut Environment<'_>,
+    ) -> Result<Flow, String> {
+        let mode = env.run.plan.query_mode;
+        if mode == QueryMode::Simple {
+            return Err("a pipeline needs the extended or prepared query mode (-M)".to_owned());
+        }
+        if self.statements.pipeline.is_some() {
+            return Err("already in a pipeline".to_owned());
+        }
+        let unprepared = self.unprepared(&commands[self.transaction.cursor + 1..]);
+        if mode == QueryMode::Prepared && !unprepared.is_empty() {
+            return self.prepare(&unprepared, env);
+        }
+        self.reply.clear();
+        self.session.want_rows(false);
+        self.statements.pipeline = Some(self.transaction.cursor);
+        self.transaction.cursor += 1;
+        Ok(Flow::On)
+    }
+
+    /// The SQL commands up to the end of the pipeline that are not prepared yet, those in skipped
+    /// branches included.
+    fn unprepared<'a>(&self, commands: &'a [Command]) -> Vec<&'a Sql> {
+        commands
+            .iter()
+            .take_while(|command| !matches!(command.kind, CommandKind::EndPipeline))
+            .filter_map(|command| match &command.kind {
+                CommandKind::Sql(sql) if !self.statements.is_prepared(sql) => Some(sql),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// `\syncpipeline`: ends an implicit transaction, and waits for nothing.
+    pub(super) fn sync_pipeline(&mut self) -> Result<Flow, String> {
+        if self.statements.pipeline.is_none() {
+            return Err("not in a pipeline".to_owned());
+        }
+        self.session.sync();
+        self.transaction.cursor += 1;
+        Ok(Flow::On)
+    }
+
+    /// `\endpipeline`: waits for everything that the pipeline has sent.
+    pub(super) fn end_pipeline(&mut self, env: &mut Environment<'_>) -> Result<Flow, String> {
+        if self.statements.pipeline.take().is_none() {
+            return Err("not in a pipeline".to_owned());
+        }
+        self.begin_sending(env);
+        self.session.sync();
+        self.state = State::Waiting;
+        Ok(Flow::Waits)
+    }
+
+    /// Rolls the failed transaction back.
+    pub(super) fn send_rollback(&mut self, env: &mut Environment<'_>) {
+        self.begin_sending(env);
+        self.reply.clear();
+        self.state = State::RollingBack;
+        self.session
+            .simple_query(|out| out.extend_from_slice(b"ROLLBACK"))
+            .expect("eight bytes fit into a message");
+    }
+
+    fn begin_sending(&mut self, env: &mut Environment<'_>) {
+        let now = env.now();
+        self.answer(now, env);
+    }
+}

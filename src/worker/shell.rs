@@ -1,0 +1,263 @@
+//! Shell commands of scripts (`\shell`, `\setshell`), run beside the loop: starting a process
+//! blocks, and other clients of the thread go on meanwhile.
+//!
+//! Each command has a thread of its own that waits for the process. What came of it arrives over a
+//! channel, and the worker's poll is woken.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use mio::Waker;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// A command for the system's shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellOrder {
+    /// The command line.
+    pub line: Vec<u8>,
+    /// What becomes of what it prints.
+    pub capture: Capture,
+}
+
+/// Whether what a command prints is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// It is: `\setshell`. The exit status is of no interest then.
+    Yes,
+    /// It goes to our standard output: `\shell`. An exit status other than 0 is an error.
+    No,
+}
+
+/// What a command has printed, as far as it is wanted, or what went wrong.
+pub type ShellOutput = Result<Vec<u8>, String>;
+
+/// The most that is kept of what a command prints: a number is wanted, on the first line.
+const OUTPUT_BYTES: u64 = 256;
+
+/// The shell commands of one worker.
+#[derive(Debug)]
+pub struct Shells {
+    sender: Sender<Ended>,
+    ended: Receiver<Ended>,
+    running: Vec<Option<Arc<Running>>>,
+    serial: u64,
+}
+
+#[derive(Debug)]
+struct Ended {
+    slot: usize,
+    serial: u64,
+    output: ShellOutput,
+}
+
+/// The way back to the worker.
+#[derive(Clone)]
+struct Reply {
+    slot: usize,
+    serial: u64,
+    sender: Sender<Ended>,
+    waker: Arc<Waker>,
+}
+
+impl Reply {
+    fn send(self, output: ShellOutput) {
+        let _ = self.sender.send(Ended {
+            slot: self.slot,
+            serial: self.serial,
+            output,
+        });
+        let _ = self.waker.wake();
+    }
+}
+
+/// A command that runs, or is about to.
+#[derive(Debug)]
+struct Running {
+    serial: u64,
+    process: Mutex<Process>,
+}
+
+#[derive(Debug)]
+enum Process {
+    Starting,
+    /// A descriptor, unlike a number, never stands for another process.
+    Started(OwnedFd),
+    Unwanted,
+}
+
+impl Shells {
+    /// No commands yet, for so many clients.
+    pub fn new(slots: usize) -> Self {
+        let (sender, ended) = unbounded();
+        Shells {
+            sender,
+            ended,
+            running: vec![None; slots],
+            serial: 0,
+        }
+    }
+
+    /// Starts a command for the client in `slot`; `waker` is used when it has ended.
+    pub fn start(&mut self, slot: usize, order: ShellOrder, waker: &Arc<Waker>) {
+        self.serial += 1;
+        let running = Arc::new(Running {
+            serial: self.serial,
+            process: Mutex::new(Process::Starting),
+        });
+        self.running[slot] = Some(Arc::clone(&running));
+        let reply = Reply {
+            slot,
+            serial: self.serial,
+            sender: self.sender.clone(),
+            waker: Arc::clone(waker),
+        };
+        let failed = reply.clone();
+        let spawned = std::thread::Builder::new()
+            .name("shell".to_owned())
+            .spawn(move || reply.send(run(&order, &running)));
+        if let Err(error) = spawned {
+            failed.send(Err(format!("could not create a thread: {error}")));
+        }
+    }
+
+    /// A command that has ended, with the slot of its client.
+    pub fn next_ended(&mut self) -> Option<(usize, ShellOutput)> {
+        loop {
+            let ended = self.ended.try_recv().ok()?;
+            let running = self.running[ended.slot].as_ref();
+            if running.is_some_and(|running| running.serial == ended.serial) {
+                self.running[ended.slot] = None;
+                return Some((ended.slot, ended.output));
+            }
+        }
+    }
+
+    /// The client in `slot` waits no longer: its command is ended.
+    pub fn stop(&mut self, slot: usize) {
+        if let Some(running) = self.running[slot].take() {
+            running.stop();
+        }
+    }
+}
+
+impl Running {
+    fn stop(&self) {
+        let mut process = self.lock();
+        if let Process::Started(descriptor) = &*process {
+            let _ = pidfd_send_signal(descriptor, Signal::TERM);
+        }
+        *process = Process::Unwanted;
+    }
+
+    /// The process has started; ends it at once if nobody wants it any more.
+    fn note_started(&self, child: &Child) {
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let Some(Ok(descriptor)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
+            return;
+        };
+        let mut process = self.lock();
+        match &*process {
+            Process::Unwanted => {
+                let _ = pidfd_send_signal(&descriptor, Signal::TERM);
+            }
+            Process::Starting | Process::Started(_) => *process = Process::Started(descriptor),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn run(order: &ShellOrder, running: &Running) -> ShellOutput {
+    let stdout = match order.capture {
+        Capture::Yes => Stdio::piped(),
+        Capture::No => Stdio::inherit(),
+    };
+    let mut child = Command::new("sh")
+        .arg("-c")
+        .arg(OsStr::from_bytes(&order.line))
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .spawn()
+        .map_err(|error| format!("could not start the shell: {error}"))?;
+    running.note_started(&child);
+    let mut printed = Vec::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        let _ = (&mut stdout).take(OUTPUT_BYTES).read_to_end(&mut printed);
+    }
+    let status = child
+        .wait()
+        .map_err(|error| format!("could not wait for the shell command: {error}"))?;
+    match order.capture {
+        Capture::No if !status.success() => Err(format!("the shell command failed: {status}")),
+        Capture::No | Capture::Yes => Ok(printed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mio::{Events, Poll, Token};
+
+    /// Runs one command the way a worker does.
+    fn output_of(line: &str, capture: Capture) -> ShellOutput {
+        let mut poll = Poll::new().unwrap();
+        let waker = Arc::new(Waker::new(poll.registry(), Token(0)).unwrap());
+        let mut shells = Shells::new(1);
+        let order = ShellOrder {
+            line: line.as_bytes().to_vec(),
+            capture,
+        };
+        shells.start(0, order, &waker);
+        let mut events = Events::with_capacity(4);
+        loop {
+            poll.poll(&mut events, None).unwrap();
+            if let Some((0, output)) = shells.next_ended() {
+                return output;
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_printed_comes_back_and_the_status_of_setshell_is_of_no_interest() {
+        assert_eq!(
+            output_of("echo 42; exit 3", Capture::Yes),
+            Ok(b"42\n".to_vec())
+        );
+        assert_eq!(
+            output_of("yes | head -c 100000", Capture::Yes)
+                .unwrap()
+                .len(),
+            256
+        );
+    }
+
+    #[test]
+    fn a_failing_shell_command_is_an_error() {
+        assert_eq!(output_of("exit 0", Capture::No), Ok(Vec::new()));
+        assert!(output_of("exit 3", Capture::No).unwrap_err().contains('3'));
+    }
+
+    #[test]
+    fn a_command_that_nobody_waits_for_is_ended_and_not_reported() {
+        let poll = Poll::new().unwrap();
+        let waker = Arc::new(Waker::new(poll.registry(), Token(0)).unwrap());
+        let mut shells = Shells::new(1);
+        let order = ShellOrder {
+            line: b"exec sleep 1000".to_vec(),
+            capture: Capture::Yes,
+        };
+        shells.start(0, order, &waker);
+        shells.stop(0);
+        // Returns only if the process has ended.
+        let ended = shells.ended.recv().unwrap();
+        assert_eq!((ended.slot, ended.output), (0, Ok(Vec::new())));
+        assert!(shells.next_ended().is_none());
+    }
+}
