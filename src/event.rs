@@ -270,6 +270,8 @@ pub struct Message {
 pub enum Level {
     /// Prefixed `error: `.
     Error,
+    /// Prefixed `detail: `: more about the error before it.
+    Detail,
     /// Prefixed `warning: `.
     Warning,
     /// Only the program's name before it.

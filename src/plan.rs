@@ -56,7 +56,12 @@ pub enum ServerChoice {
     /// One that is there already.
     Given(Target),
     /// A throwaway cluster, started and filled for this run and removed after it.
-    Temporary(ClusterPlan),
+    Temporary {
+        /// How it is made.
+        cluster: ClusterPlan,
+        /// How clients present themselves to it; where it is and as whom, it says itself.
+        manners: Target,
+    },
 }
 
 /// A throwaway cluster.

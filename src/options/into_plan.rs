@@ -169,13 +169,16 @@ fn server(
         &["positional", "dbname", "host", "port", "username"],
         "a run with --temp-cluster, which brings a server of its own",
     )?;
-    Ok(ServerChoice::Temporary(ClusterPlan {
-        bindir: arguments.cluster.bindir.clone(),
-        config: arguments.cluster.temp_config.clone(),
-        keep: arguments.cluster.temp_keep,
-        scale: arguments.tables.scale.unwrap_or(1),
-        quiet: arguments.tables.quiet,
-    }))
+    Ok(ServerChoice::Temporary {
+        cluster: ClusterPlan {
+            bindir: arguments.cluster.bindir.clone(),
+            config: arguments.cluster.temp_config.clone(),
+            keep: arguments.cluster.temp_keep,
+            scale: arguments.tables.scale.unwrap_or(1),
+            quiet: arguments.tables.quiet,
+        },
+        manners: target(arguments, environment)?,
+    })
 }
 
 fn target(arguments: &Arguments, environment: &dyn Environment) -> Result<Target, Error> {

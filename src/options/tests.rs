@@ -71,7 +71,7 @@ fn target(plan: &RunPlan) -> (Vec<Host>, String, String) {
             target.user.clone(),
             target.database.clone(),
         ),
-        ServerChoice::Temporary(cluster) => panic!("no target but {cluster:?}"),
+        ServerChoice::Temporary { cluster, .. } => panic!("no target but {cluster:?}"),
     }
 }
 
@@ -303,7 +303,7 @@ fn a_temporary_cluster_has_its_own_settings() {
         "--temp-cluster -s 3 -q --bindir /opt/pg/bin --temp-config a=1 --temp-config b=2 --temp-keep",
     );
     match plan.server {
-        ServerChoice::Temporary(cluster) => assert_eq!(
+        ServerChoice::Temporary { cluster, .. } => assert_eq!(
             cluster,
             ClusterPlan {
                 bindir: Some(PathBuf::from("/opt/pg/bin")),

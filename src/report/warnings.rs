@@ -52,8 +52,7 @@ fn early_ends(measured: &Measured) -> Option<String> {
         .count();
     (ended > 0).then(|| {
         format!(
-            "{ended} of {} clients were aborted before the run ended; \
-             the results above are incomplete",
+            "{ended} of {} clients were aborted before the run ended",
             measured.clients.len()
         )
     })

@@ -110,10 +110,19 @@ fn run_benchmark(
             let target = target.clone();
             benchmark(plan, target, signals, around)
         }
-        ServerChoice::Temporary(cluster_plan) => {
+        ServerChoice::Temporary {
+            cluster: cluster_plan,
+            manners,
+        } => {
             let cluster_plan = cluster_plan.clone();
             let cluster = start_cluster(&cluster_plan, &plan, signals, around)?;
-            let status = benchmark(plan, cluster.target(), signals, around);
+            let target = Target {
+                options: manners.options.clone(),
+                application_name: manners.application_name.clone(),
+                connect_timeout: manners.connect_timeout,
+                ..cluster.target()
+            };
+            let status = benchmark(plan, target, signals, around);
             end_cluster(cluster, &cluster_plan, &around.console)?;
             status
         }

@@ -104,3 +104,105 @@ impl ScriptSetBuilder {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Generator, Seeds};
+    use crate::script::builtin;
+
+    fn build(scripts: &[(&str, u32)]) -> Result<ScriptSet, ScriptErrors> {
+        let mut builder = ScriptSetBuilder::new(Dialect::Pgbench);
+        for (text, weight) in scripts {
+            builder.add_file("s.sql", text.as_bytes(), *weight);
+        }
+        builder.finish()
+    }
+
+    fn codes(errors: &ScriptErrors) -> Vec<&'static str> {
+        errors.0.iter().map(|error| error.problem.code()).collect()
+    }
+
+    #[test]
+    fn scripts_are_chosen_as_pgbench_chooses() {
+        let set = build(&[("a;", 3), ("b;", 1)]).expect("two scripts");
+        for (seed_given, expected) in [
+            (false, [1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 1, 0, 0, 0, 1, 1]),
+            (true, [1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0]),
+        ] {
+            let seeds = Seeds::draw(42, 1, 1, seed_given);
+            let mut choose = Generator::new(seeds.threads[0].choose);
+            let chosen: Vec<usize> = (0..16).map(|_| set.choose(&mut choose)).collect();
+            assert_eq!(chosen, expected);
+        }
+    }
+
+    #[test]
+    fn a_single_script_is_chosen_without_a_draw_and_a_weightless_one_never() {
+        let mut generator = Generator::new(1);
+        let untouched = generator.clone();
+        let single = build(&[("a;", 1)]).expect("one script");
+        assert_eq!(single.choose(&mut generator), 0);
+        assert_eq!(generator, untouched);
+        let pair = build(&[("a;", 0), ("b;", 2), ("c;", 0)]).expect("three scripts");
+        assert!((0..100).all(|_| pair.choose(&mut generator) == 1));
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused() {
+        for (scripts, expected) in [
+            (&[("", 1)][..], &["empty-script"][..]),
+            (&[("a;", 0), ("b;", 0)], &["zero-weight"]),
+            (
+                &[("\\foo\n", 0), ("\\set\n", 0)],
+                &["unknown-command", "missing-arg"],
+            ),
+            (&[("\0a;", 1)], &["empty-script"]),
+            (&[], &["zero-weight"]),
+        ] {
+            assert_eq!(codes(&build(scripts).expect_err("refused")), expected);
+        }
+        assert!(build(&[("a;", 1); SCRIPTS_MAX]).is_ok());
+        let errors = build(&[("a;", 1); SCRIPTS_MAX + 1]).expect_err("one too many");
+        assert_eq!(codes(&errors), ["too-many-scripts"]);
+    }
+
+    #[test]
+    fn definitions_are_checked() {
+        let mut builder = ScriptSetBuilder::new(Dialect::Pgbench);
+        builder.define(b"x", b"");
+        builder.define(b"", b"1");
+        builder.define(b"a b", b"1");
+        builder.define(b"\xe9", b"\xff");
+        assert_eq!(
+            codes(&builder.finish().expect_err("three are bad")),
+            ["bad-define", "bad-define", "bad-var-name"]
+        );
+    }
+
+    #[test]
+    fn commands_with_many_variables_can_only_be_sent_as_text() {
+        let uses = |count: usize| format!("select {};", ":x ".repeat(count));
+        assert!(build(&[(&uses(255), 1)]).is_ok_and(|set| set.check_parameters().is_ok()));
+        let set = build(&[("a;", 1), (&uses(256), 1)]).expect("fine in simple mode");
+        let errors = set.check_parameters().expect_err("one too many");
+        assert_eq!(codes(&errors), ["too-many-params"]);
+    }
+
+    #[test]
+    fn builtin_scripts_parse_and_count_their_commands() {
+        let mut builder = ScriptSetBuilder::new(Dialect::Pgbench);
+        for builtin in &builtin::BUILTINS {
+            builder.add_builtin(builtin, 1);
+        }
+        let set = builder.finish().expect("they are right");
+        let commands: Vec<usize> = set
+            .scripts
+            .iter()
+            .map(|script| script.script.commands.len())
+            .collect();
+        assert_eq!(commands, [11, 9, 2]);
+        assert_eq!(set.sql_commands, 7 + 5 + 1);
+        assert!(set.any_builtin);
+    }
+}

@@ -271,8 +271,10 @@ impl fmt::Display for ScriptError {
             f.write_str(": ")?;
         }
         write!(f, "{}", self.problem)?;
-        if let Some(command) = &self.command {
-            write!(f, " in command \"{command}\"")?;
+        match (&self.problem, &self.command) {
+            (_, None) => {}
+            (Problem::UnknownCommand { .. }, Some(command)) => write!(f, " \"{command}\"")?,
+            (_, Some(command)) => write!(f, " in command \"{command}\"")?,
         }
         let hint = self.problem.hint();
         match &self.excerpt {

@@ -1,5 +1,5 @@
-//! Expressions as trees, and their evaluation. Chains of operators are kept flat, so that the depth
-//! of a tree is bounded by how deeply its source nests, however long it is.
+//! Expressions as programs of a small stack machine. A program is flat, so neither evaluating nor
+//! dropping one needs stack of the thread, however deeply its source nests.
 
 use super::error::EvalError;
 use super::functions::{Eval, Function, Nulls};
@@ -9,7 +9,9 @@ use crate::random::Generator;
 
 /// A parsed expression.
 #[derive(Clone, Debug)]
-pub struct Expr(pub(super) Node);
+pub struct Expr {
+    steps: Box<[Step]>,
+}
 
 /// What an evaluation may use and change.
 pub struct EvalContext<'a> {
@@ -32,46 +34,41 @@ pub struct Place {
     pub command: usize,
 }
 
-impl Expr {
-    /// Its value. Allocates nothing as long as only numbers are involved.
-    pub fn evaluate(&self, context: &mut EvalContext<'_>) -> Result<Value, EvalError> {
-        self.0.evaluate(context)
-    }
-
-    /// Whether it holds as a condition.
-    pub fn truth(&self, context: &mut EvalContext<'_>) -> Result<bool, EvalError> {
-        self.evaluate(context)?.truth()
-    }
-}
-
-/// A node of the tree.
+/// One step of a program. Jumps go forward, and are relative so that programs can be joined.
 #[derive(Clone, Debug)]
-pub(super) enum Node {
+enum Step {
+    /// Pushes a constant.
     Constant(Value),
+    /// Pushes the value of a variable.
     Variable(Slot),
+    /// Replaces arguments by the result.
     Call {
         function: &'static Function,
-        arguments: Vec<Node>,
+        arguments: usize,
     },
-    /// Binary operators applied from left to right, each to what the ones before it gave.
-    Chain {
-        first: Box<Node>,
-        rest: Vec<(&'static Function, Node)>,
-    },
-    /// AND: ends at the first operand that is null or false.
-    All(Vec<Node>),
-    /// OR: ends at the first operand that is null or true.
-    Any(Vec<Node>),
-    /// IS-tests, each applied to what the ones before it gave.
-    Is {
-        operand: Box<Node>,
-        tests: Vec<Is>,
-    },
-    /// CASE: the first arm whose condition holds.
-    Case {
-        arms: Vec<(Node, Node)>,
-        otherwise: Box<Node>,
-    },
+    /// AND and OR: a null or the `decisive` truth value stays as the result, and the other operand
+    /// is skipped; else it is popped.
+    ShortCircuit { decisive: bool, skip: usize },
+    /// Where AND and OR end: the result must be a boolean or null.
+    Boolean,
+    /// Replaces a value by the result of a test.
+    Is(Is),
+    /// Pops a condition and skips what depends on it unless it holds.
+    SkipUnless { skip: usize },
+    /// Skips the other branches.
+    Skip { skip: usize },
+    /// Where the branches of CASE meet. What stands before it is one branch, not the value.
+    Join,
+}
+
+impl Step {
+    fn constant(&self) -> Option<Value> {
+        if let Step::Constant(value) = self {
+            Some(value.clone())
+        } else {
+            None
+        }
+    }
 }
 
 /// One `IS [NOT] …`.
@@ -82,152 +79,84 @@ pub(super) struct Is {
 }
 
 /// The most arguments that a function can be called with; more are an error while running.
-pub(super) const ARGUMENTS_MAX: usize = 16;
+const ARGUMENTS_MAX: usize = 16;
 
-impl Node {
-    /// A call; of a pure function with constant arguments its result, unless it fails: that is an
-    /// error of the run, and only if the run gets there.
-    pub fn call(function: &'static Function, arguments: Vec<Node>) -> Node {
-        fold(Node::Call {
-            function,
-            arguments,
-        })
+impl Expr {
+    /// Its value. Allocates nothing as long as only numbers are involved.
+    pub fn evaluate(&self, context: &mut EvalContext<'_>) -> Result<Value, EvalError> {
+        // The machine's stack is kept with the variables, so that it grows only once.
+        let mut stack = std::mem::take(&mut context.variables.stack);
+        let result = self.run(&mut stack, context);
+        stack.clear();
+        context.variables.stack = stack;
+        result
     }
 
-    /// A binary operator, appended to a chain that is there already.
-    pub fn operator(left: Node, function: &'static Function, right: Node) -> Node {
-        match left {
-            Node::Chain { first, mut rest } => {
-                rest.push((function, right));
-                Node::Chain { first, rest }
-            }
-            left => fold(Node::Chain {
-                first: Box::new(left),
-                rest: vec![(function, right)],
-            }),
-        }
+    /// Whether it holds as a condition.
+    pub fn truth(&self, context: &mut EvalContext<'_>) -> Result<bool, EvalError> {
+        self.evaluate(context)?.truth()
     }
 
-    /// `left AND right`.
-    pub fn and(left: Node, right: Node) -> Node {
-        match left {
-            Node::All(mut operands) => {
-                operands.push(right);
-                Node::All(operands)
-            }
-            left => Node::All(vec![left, right]),
-        }
-    }
-
-    /// `left OR right`.
-    pub fn or(left: Node, right: Node) -> Node {
-        match left {
-            Node::Any(mut operands) => {
-                operands.push(right);
-                Node::Any(operands)
-            }
-            left => Node::Any(vec![left, right]),
-        }
-    }
-
-    /// `operand IS …`.
-    pub fn is(operand: Node, test: Is) -> Node {
-        match operand {
-            Node::Is { operand, mut tests } => {
-                tests.push(test);
-                Node::Is { operand, tests }
-            }
-            operand => Node::Is {
-                operand: Box::new(operand),
-                tests: vec![test],
-            },
-        }
-    }
-
-    fn evaluate(&self, context: &mut EvalContext<'_>) -> Result<Value, EvalError> {
-        match self {
-            Node::Constant(value) => Ok(value.clone()),
-            Node::Variable(slot) => context.variables.value(*slot),
-            Node::Call {
-                function,
-                arguments,
-            } => evaluate_call(function, arguments, context),
-            Node::Chain { first, rest } => {
-                let mut left = first.evaluate(context)?;
-                for (function, right) in rest {
-                    let right = right.evaluate(context)?;
-                    left = function.apply(context, &[left, right])?;
+    fn run(
+        &self,
+        stack: &mut Vec<Value>,
+        context: &mut EvalContext<'_>,
+    ) -> Result<Value, EvalError> {
+        let mut at = 0;
+        while let Some(step) = self.steps.get(at) {
+            at += 1;
+            match step {
+                Step::Constant(value) => stack.push(value.clone()),
+                Step::Variable(slot) => stack.push(context.variables.value(*slot)?),
+                Step::Call {
+                    function,
+                    arguments,
+                } => {
+                    let first = stack.len() - arguments;
+                    let result = function.apply(context, &stack[first..])?;
+                    stack.truncate(first);
+                    stack.push(result);
                 }
-                Ok(left)
-            }
-            Node::All(operands) => evaluate_until(operands, false, context),
-            Node::Any(operands) => evaluate_until(operands, true, context),
-            Node::Is { operand, tests } => {
-                let value = operand.evaluate(context)?;
-                Ok(tests.iter().fold(value, |value, test| test.apply(&value)))
-            }
-            Node::Case { arms, otherwise } => {
-                for (condition, value) in arms {
-                    if condition.evaluate(context)?.truth()? {
-                        return value.evaluate(context);
+                Step::ShortCircuit { decisive, skip } => {
+                    let decided = match top(stack) {
+                        Value::Null => true,
+                        value => value.boolean()? == *decisive,
+                    };
+                    if decided {
+                        at += skip;
+                    } else {
+                        stack.pop();
                     }
                 }
-                otherwise.evaluate(context)
+                Step::Boolean => {
+                    let value = top(stack);
+                    if !value.is_null() {
+                        value.boolean()?;
+                    }
+                }
+                Step::Is(is) => {
+                    let value = top(stack);
+                    *value = Value::Boolean((*value == is.value) != is.negated);
+                }
+                Step::SkipUnless { skip } => {
+                    let holds = top(stack).truth()?;
+                    stack.pop();
+                    if !holds {
+                        at += skip;
+                    }
+                }
+                Step::Skip { skip } => at += skip,
+                Step::Join => {}
             }
         }
+        Ok(std::mem::replace(top(stack), Value::Null))
     }
 }
 
-impl Is {
-    fn apply(&self, value: &Value) -> Value {
-        Value::Boolean((*value == self.value) != self.negated)
-    }
-}
-
-/// Evaluates operands until one is null or the `last` truth value, which is then the result.
-fn evaluate_until(
-    operands: &[Node],
-    last: bool,
-    context: &mut EvalContext<'_>,
-) -> Result<Value, EvalError> {
-    for operand in operands {
-        let value = operand.evaluate(context)?;
-        if value.is_null() {
-            return Ok(Value::Null);
-        }
-        if value.boolean()? == last {
-            return Ok(Value::Boolean(last));
-        }
-    }
-    Ok(Value::Boolean(!last))
-}
-
-fn evaluate_call(
-    function: &Function,
-    arguments: &[Node],
-    context: &mut EvalContext<'_>,
-) -> Result<Value, EvalError> {
-    // Nearly all calls have few arguments; a small array is cheaper to make and to drop.
-    const FEW: usize = 3;
-    if arguments.len() <= FEW {
-        evaluate_arguments::<FEW>(function, arguments, context)
-    } else {
-        evaluate_arguments::<ARGUMENTS_MAX>(function, arguments, context)
-    }
-}
-
-fn evaluate_arguments<const MAX: usize>(
-    function: &Function,
-    arguments: &[Node],
-    context: &mut EvalContext<'_>,
-) -> Result<Value, EvalError> {
-    let mut values = [const { Value::Null }; MAX];
-    for (index, argument) in arguments.iter().enumerate() {
-        *values
-            .get_mut(index)
-            .ok_or(EvalError::TooManyArguments(ARGUMENTS_MAX))? = argument.evaluate(context)?;
-    }
-    function.apply(context, &values[..arguments.len()])
+fn top(stack: &mut [Value]) -> &mut Value {
+    stack
+        .last_mut()
+        .expect("each step finds the operands that the steps before it left")
 }
 
 impl Function {
@@ -238,7 +167,10 @@ impl Function {
         context: &mut EvalContext<'_>,
         arguments: &[Value],
     ) -> Result<Value, EvalError> {
-        if self.nulls == Nulls::GiveNull && arguments.iter().any(Value::is_null) {
+        if arguments.len() > ARGUMENTS_MAX {
+            return Err(EvalError::TooManyArguments(ARGUMENTS_MAX));
+        }
+        if self.gives_null(arguments) {
             return Ok(Value::Null);
         }
         match self.eval {
@@ -246,56 +178,139 @@ impl Function {
             Eval::InContext(eval) => eval(context, arguments),
         }
     }
-}
 
-/// Replaces a pure call of constants by its result.
-fn fold(node: Node) -> Node {
-    let folded = match &node {
-        Node::Call {
-            function,
-            arguments,
-        } if arguments.len() <= ARGUMENTS_MAX => {
-            let values: Option<Vec<Value>> = arguments.iter().map(constant).collect();
-            values.and_then(|values| apply_pure(function, &values))
-        }
-        Node::Chain { first, rest } => match &rest[..] {
-            [(function, right)] => constant(first)
-                .zip(constant(right))
-                .and_then(|(left, right)| apply_pure(function, &[left, right])),
-            _ => None,
-        },
-        Node::Constant(_)
-        | Node::Variable(_)
-        | Node::Call { .. }
-        | Node::All(_)
-        | Node::Any(_)
-        | Node::Is { .. }
-        | Node::Case { .. } => None,
-    };
-    folded.map_or(node, Node::Constant)
-}
-
-fn constant(node: &Node) -> Option<Value> {
-    match node {
-        Node::Constant(value) => Some(value.clone()),
-        Node::Variable(_)
-        | Node::Call { .. }
-        | Node::Chain { .. }
-        | Node::All(_)
-        | Node::Any(_)
-        | Node::Is { .. }
-        | Node::Case { .. } => None,
+    fn gives_null(&self, arguments: &[Value]) -> bool {
+        self.nulls == Nulls::GiveNull && arguments.iter().any(Value::is_null)
     }
 }
 
-fn apply_pure(function: &Function, arguments: &[Value]) -> Option<Value> {
-    match function.eval {
-        Eval::Pure(_)
-            if function.nulls == Nulls::GiveNull && arguments.iter().any(Value::is_null) =>
-        {
-            Some(Value::Null)
+/// Writes a program, step by step as the source is read.
+#[derive(Debug, Default)]
+pub(super) struct Program {
+    steps: Vec<Step>,
+}
+
+/// A jump whose target is not known yet.
+#[must_use]
+pub(super) struct OpenSkip(usize);
+
+impl Program {
+    pub fn constant(&mut self, value: Value) {
+        self.steps.push(Step::Constant(value));
+    }
+
+    pub fn variable(&mut self, slot: Slot) {
+        self.steps.push(Step::Variable(slot));
+    }
+
+    pub fn is(&mut self, test: Is) {
+        self.steps.push(Step::Is(test));
+    }
+
+    /// A call; of a pure function with constant arguments its result, unless it fails: that is an
+    /// error of the run, and only if the run gets there.
+    pub fn call(&mut self, function: &'static Function, arguments: usize) {
+        match self.fold(function, arguments) {
+            Some(value) => {
+                self.steps.truncate(self.steps.len() - arguments);
+                self.constant(value);
+            }
+            None => self.steps.push(Step::Call {
+                function,
+                arguments,
+            }),
         }
-        Eval::Pure(eval) => eval(arguments).ok(),
-        Eval::InContext(_) => None,
+    }
+
+    fn fold(&self, function: &Function, arguments: usize) -> Option<Value> {
+        let Eval::Pure(eval) = function.eval else {
+            return None;
+        };
+        if arguments > ARGUMENTS_MAX {
+            return None;
+        }
+        let first = self.steps.len() - arguments;
+        let constants: Vec<Value> = self.steps[first..]
+            .iter()
+            .map(Step::constant)
+            .collect::<Option<_>>()?;
+        if function.gives_null(&constants) {
+            return Some(Value::Null);
+        }
+        eval(&constants).ok()
+    }
+
+    /// Begins AND (decided by false) or OR (decided by true) behind its left operand.
+    pub fn short_circuit(&mut self, decisive: bool) -> OpenSkip {
+        self.open(Step::ShortCircuit { decisive, skip: 0 })
+    }
+
+    /// Ends AND or OR behind its right operand.
+    pub fn end_short_circuit(&mut self, open: OpenSkip) {
+        self.close(open);
+        self.steps.push(Step::Boolean);
+    }
+
+    /// Begins what depends on the condition written last.
+    pub fn skip_unless(&mut self) -> OpenSkip {
+        self.open(Step::SkipUnless { skip: 0 })
+    }
+
+    /// Begins what is skipped after the branch written last.
+    pub fn skip(&mut self) -> OpenSkip {
+        self.open(Step::Skip { skip: 0 })
+    }
+
+    /// Ends all branches of a CASE.
+    pub fn join(&mut self, open: Vec<OpenSkip>) {
+        for skip in open {
+            self.close(skip);
+        }
+        self.steps.push(Step::Join);
+    }
+
+    fn open(&mut self, step: Step) -> OpenSkip {
+        self.steps.push(step);
+        OpenSkip(self.steps.len())
+    }
+
+    /// Makes an open jump lead to what is written next.
+    pub fn close(&mut self, OpenSkip(from): OpenSkip) {
+        let distance = self.steps.len() - from;
+        if let Step::ShortCircuit { skip, .. } | Step::SkipUnless { skip } | Step::Skip { skip } =
+            &mut self.steps[from - 1]
+        {
+            *skip = distance;
+        }
+    }
+
+    /// Where the next step will be written.
+    pub fn position(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Takes back what was written from a position on, to [`Program::append`] it later.
+    pub fn split_off(&mut self, position: usize) -> Program {
+        Program {
+            steps: self.steps.split_off(position),
+        }
+    }
+
+    pub fn append(&mut self, other: Program) {
+        self.steps.extend(other.steps);
+    }
+
+    pub fn finish(self) -> Expr {
+        Expr {
+            steps: self.steps.into_boxed_slice(),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Expr {
+    /// Whether nothing is left to compute.
+    pub(super) fn is_constant(&self) -> bool {
+        matches!(self.steps[..], [Step::Constant(_)])
     }
 }

@@ -1,15 +1,16 @@
-//! The grammar of expressions: tokens in, [`Expr`] out, by precedence climbing.
+//! The grammar of expressions: tokens in, [`Expr`] out. Operators wait on a stack until what follows
+//! binds less tightly; only parentheses, calls and CASE recurse.
 
 use super::error::{Problem, Unexpected, nearest, shown};
-use super::expression::{Expr, Is, Node};
+use super::expression::{Expr, Is, OpenSkip, Program};
 use super::functions::{self, Arity, FUNCTIONS, Function};
 use super::token::{Fault, Keyword, Symbol, Token, Tokens};
 use super::value::Value;
 use super::variables::TableBuilder;
 
-/// How deeply parts of an expression may nest. Each level takes stack while parsing, evaluating and
-/// dropping; a chain of operators, however long, is one level.
-pub(super) const NESTING_MAX: usize = 2000;
+/// How deeply parentheses, calls and CASE may nest; each takes stack of the thread while parsing. A
+/// chain of operators, however long, is one level.
+pub(super) const NESTING_MAX: usize = 1000;
 
 /// Parses what is left of a meta command as one expression.
 pub(super) fn parse(tokens: Tokens<'_>, table: &mut TableBuilder) -> Result<Expr, Fault> {
@@ -17,14 +18,12 @@ pub(super) fn parse(tokens: Tokens<'_>, table: &mut TableBuilder) -> Result<Expr
         tokens,
         token: Token::End,
         table,
+        program: Program::default(),
+        pending: Vec::new(),
         nesting: 0,
     };
-    parser.advance()?;
-    let node = parser.expression(Level::Or)?;
-    match parser.token {
-        Token::End => Ok(Expr(node)),
-        _ => Err(parser.unexpected("an operator or the end of the line")),
-    }
+    parser.whole().map_err(|fault| *fault)?;
+    Ok(parser.program.finish())
 }
 
 /// Precedence, loosest first.
@@ -41,33 +40,42 @@ enum Level {
     Sign,
 }
 
-impl Level {
-    fn tighter(self) -> Level {
-        match self {
-            Level::Or => Level::And,
-            Level::And => Level::Not,
-            Level::Not => Level::Is,
-            Level::Is => Level::Comparison,
-            Level::Comparison => Level::Bits,
-            Level::Bits => Level::Sum,
-            Level::Sum => Level::Product,
-            Level::Product | Level::Sign => Level::Sign,
-        }
-    }
+/// An operator that was read, and waits for the end of its right operand.
+struct Pending {
+    level: Level,
+    action: Action,
+    /// Where the program of its right operand begins.
+    right: usize,
+}
+
+/// How an operator ends.
+enum Action {
+    /// Prefix or infix, with so many operands.
+    Call(&'static Function, usize),
+    /// A call whose left operand is evaluated last: its program was put aside.
+    CallMirrored(&'static Function, Program),
+    /// `~`, which is an exclusive or with all ones.
+    Complement,
+    /// AND, OR.
+    ShortCircuit(OpenSkip),
 }
 
 /// What can follow an operand.
 #[derive(Clone, Copy)]
 enum Infix {
-    And,
-    Or,
+    /// AND is decided by false, OR by true.
+    Logic {
+        decisive: bool,
+    },
+    /// IS, with the test to come.
     Is,
-    IsNull,
-    NotNull,
-    Comparison(&'static Function),
+    /// ISNULL, NOTNULL.
+    IsNull {
+        negated: bool,
+    },
+    Operator(&'static Function),
     /// `>` and `>=`: the mirrored comparison, which evaluates the right operand first.
     Mirrored(&'static Function),
-    Operator(&'static Function),
 }
 
 fn infix(token: Token<'_>) -> Option<(Level, Infix)> {
@@ -85,11 +93,11 @@ fn infix(token: Token<'_>) -> Option<(Level, Infix)> {
 
 fn infix_keyword(keyword: Keyword) -> Option<(Level, Infix)> {
     match keyword {
-        Keyword::And => Some((Level::And, Infix::And)),
-        Keyword::Or => Some((Level::Or, Infix::Or)),
+        Keyword::And => Some((Level::And, Infix::Logic { decisive: false })),
+        Keyword::Or => Some((Level::Or, Infix::Logic { decisive: true })),
         Keyword::Is => Some((Level::Is, Infix::Is)),
-        Keyword::IsNull => Some((Level::Is, Infix::IsNull)),
-        Keyword::NotNull => Some((Level::Is, Infix::NotNull)),
+        Keyword::IsNull => Some((Level::Is, Infix::IsNull { negated: false })),
+        Keyword::NotNull => Some((Level::Is, Infix::IsNull { negated: true })),
         Keyword::Not
         | Keyword::Case
         | Keyword::When
@@ -105,12 +113,12 @@ fn infix_keyword(keyword: Keyword) -> Option<(Level, Infix)> {
 fn infix_symbol(symbol: Symbol) -> Option<(Level, Infix)> {
     use functions as f;
     Some(match symbol {
-        Symbol::Less => (Level::Comparison, Infix::Comparison(&f::LESS)),
-        Symbol::LessOrEqual => (Level::Comparison, Infix::Comparison(&f::LESS_OR_EQUAL)),
+        Symbol::Less => (Level::Comparison, Infix::Operator(&f::LESS)),
+        Symbol::LessOrEqual => (Level::Comparison, Infix::Operator(&f::LESS_OR_EQUAL)),
         Symbol::Greater => (Level::Comparison, Infix::Mirrored(&f::LESS)),
         Symbol::GreaterOrEqual => (Level::Comparison, Infix::Mirrored(&f::LESS_OR_EQUAL)),
-        Symbol::Equal => (Level::Comparison, Infix::Comparison(&f::EQUAL)),
-        Symbol::NotEqual => (Level::Comparison, Infix::Comparison(&f::NOT_EQUAL)),
+        Symbol::Equal => (Level::Comparison, Infix::Operator(&f::EQUAL)),
+        Symbol::NotEqual => (Level::Comparison, Infix::Operator(&f::NOT_EQUAL)),
         Symbol::Ampersand => (Level::Bits, Infix::Operator(&f::BIT_AND)),
         Symbol::Bar => (Level::Bits, Infix::Operator(&f::BIT_OR)),
         Symbol::Hash => (Level::Bits, Infix::Operator(&f::BIT_XOR)),
@@ -130,29 +138,48 @@ struct Parser<'a, 't> {
     /// The token that is looked at next.
     token: Token<'a>,
     table: &'t mut TableBuilder,
+    /// What was read so far.
+    program: Program,
+    /// Operators of all expressions that are being read, the innermost last.
+    pending: Vec<Pending>,
     nesting: usize,
 }
 
+/// Faults are boxed to keep the frames of the recursion small.
+type Parsed = Result<(), Box<Fault>>;
+
 impl Parser<'_, '_> {
-    fn advance(&mut self) -> Result<(), Fault> {
-        self.token = self.tokens.next()?;
+    fn whole(&mut self) -> Parsed {
+        self.advance()?;
+        self.expression()?;
+        if self.token != Token::End {
+            return Err(self.unexpected("an operator or the end of the line"));
+        }
         Ok(())
     }
 
-    fn unexpected(&self, expected: &'static str) -> Fault {
-        let found = self.tokens.found();
-        self.tokens
-            .fault(Problem::Syntax(Unexpected { found, expected }))
+    fn advance(&mut self) -> Parsed {
+        self.token = self.tokens.next().map_err(Box::new)?;
+        Ok(())
     }
 
-    fn take(&mut self, token: Token<'static>, expected: &'static str) -> Result<(), Fault> {
+    fn fault(&self, problem: Problem) -> Box<Fault> {
+        Box::new(self.tokens.fault(problem))
+    }
+
+    fn unexpected(&self, expected: &'static str) -> Box<Fault> {
+        let found = self.tokens.found();
+        self.fault(Problem::Syntax(Unexpected { found, expected }))
+    }
+
+    fn take(&mut self, token: Token<'static>, expected: &'static str) -> Parsed {
         if self.token != token {
             return Err(self.unexpected(expected));
         }
         self.advance()
     }
 
-    fn take_if(&mut self, token: Token<'static>) -> Result<bool, Fault> {
+    fn take_if(&mut self, token: Token<'static>) -> Result<bool, Box<Fault>> {
         let found = self.token == token;
         if found {
             self.advance()?;
@@ -160,215 +187,381 @@ impl Parser<'_, '_> {
         Ok(found)
     }
 
-    /// An operand and all operators behind it that bind at least as tightly as `least`.
-    fn expression(&mut self, least: Level) -> Result<Node, Fault> {
+    /// Operands with operators between them, up to what is neither.
+    fn expression(&mut self) -> Parsed {
+        self.enter()?;
+        let outer = self.pending.len();
+        let start = self.program.position();
+        self.operand()?;
+        while let Some((level, infix)) = infix(self.token) {
+            self.end_pending(outer, level)?;
+            self.advance()?;
+            self.infix(start, outer, level, infix)?;
+        }
+        self.end_pending(outer, Level::Or)?;
+        self.nesting -= 1;
+        Ok(())
+    }
+
+    fn enter(&mut self) -> Parsed {
         if self.nesting == NESTING_MAX {
-            return Err(self.tokens.fault(Problem::NestedTooDeeply(NESTING_MAX)));
+            return Err(self.fault(Problem::NestedTooDeeply(NESTING_MAX)));
         }
         self.nesting += 1;
-        let mut left = self.operand()?;
-        let mut compared = false;
-        while let Some((level, infix)) = infix(self.token).filter(|&(level, _)| level >= least) {
-            if level == Level::Comparison && compared {
+        Ok(())
+    }
+
+    /// Ends the operators of this expression that bind at least as tightly as the one that is there
+    /// now: all infix operators group from the left, but comparisons, which do not group at all.
+    fn end_pending(&mut self, outer: usize, level: Level) -> Parsed {
+        while self.pending.len() > outer
+            && let Some(last) = self.pending.pop_if(|last| last.level >= level)
+        {
+            if last.level == Level::Comparison && level == Level::Comparison {
                 return Err(self.unexpected("parentheses: comparisons do not chain"));
             }
-            self.advance()?;
-            left = self.extend(left, level, infix)?;
-            compared = level == Level::Comparison;
+            match last.action {
+                Action::Call(function, operands) => self.program.call(function, operands),
+                Action::CallMirrored(function, left) => {
+                    self.program.append(left);
+                    self.program.call(function, 2);
+                }
+                Action::Complement => {
+                    self.program.constant(Value::Integer(-1));
+                    self.program.call(&functions::BIT_XOR, 2);
+                }
+                Action::ShortCircuit(open) => self.program.end_short_circuit(open),
+            }
         }
-        self.nesting -= 1;
-        Ok(left)
+        Ok(())
     }
 
-    /// Joins the operand on the left to what follows the operator.
-    fn extend(&mut self, left: Node, level: Level, infix: Infix) -> Result<Node, Fault> {
-        let is = |value, negated| Is { value, negated };
-        Ok(match infix {
-            Infix::And => Node::and(left, self.expression(level.tighter())?),
-            Infix::Or => Node::or(left, self.expression(level.tighter())?),
-            Infix::Comparison(function) => {
-                Node::call(function, vec![left, self.expression(level.tighter())?])
+    /// What follows an operator that was just read: a test, or its right operand. `start` is where
+    /// the program of this expression begins, `outer` where its pending operators do.
+    fn infix(&mut self, start: usize, outer: usize, level: Level, infix: Infix) -> Parsed {
+        let action = match infix {
+            Infix::Is => return self.is(),
+            Infix::IsNull { negated } => {
+                let value = Value::Null;
+                self.program.is(Is { value, negated });
+                return Ok(());
             }
+            Infix::Logic { decisive } => Action::ShortCircuit(self.program.short_circuit(decisive)),
+            Infix::Operator(function) => Action::Call(function, 2),
             Infix::Mirrored(function) => {
-                Node::call(function, vec![self.expression(level.tighter())?, left])
+                let left = self.pending[outer..]
+                    .last()
+                    .map_or(start, |last| last.right);
+                Action::CallMirrored(function, self.program.split_off(left))
             }
-            Infix::Operator(function) => {
-                Node::operator(left, function, self.expression(level.tighter())?)
-            }
-            Infix::IsNull => Node::is(left, is(Value::Null, false)),
-            Infix::NotNull => Node::is(left, is(Value::Null, true)),
-            Infix::Is => {
-                let negated = self.take_if(Token::Keyword(Keyword::Not))?;
-                let value = match self.token {
-                    Token::Keyword(Keyword::Null) => Value::Null,
-                    Token::Keyword(Keyword::True) => Value::Boolean(true),
-                    Token::Keyword(Keyword::False) => Value::Boolean(false),
-                    _ => return Err(self.unexpected("null, true or false")),
-                };
-                self.advance()?;
-                Node::is(left, is(value, negated))
-            }
-        })
+        };
+        self.push(level, action);
+        self.operand()
     }
 
-    /// A literal, variable, call, CASE, parenthesis, or a prefix operator with its operand.
-    fn operand(&mut self) -> Result<Node, Fault> {
-        match self.token {
+    fn push(&mut self, level: Level, action: Action) {
+        let right = self.program.position();
+        self.pending.push(Pending {
+            level,
+            action,
+            right,
+        });
+    }
+
+    fn is(&mut self) -> Parsed {
+        let negated = self.take_if(Token::Keyword(Keyword::Not))?;
+        let value = if self.token == Token::Keyword(Keyword::Null) {
+            Value::Null
+        } else if self.token == Token::Keyword(Keyword::True) {
+            Value::Boolean(true)
+        } else if self.token == Token::Keyword(Keyword::False) {
+            Value::Boolean(false)
+        } else {
+            return Err(self.unexpected("null, true or false"));
+        };
+        self.program.is(Is { value, negated });
+        self.advance()
+    }
+
+    /// Prefix operators, which are pending then, and a literal, variable, call, CASE or parenthesis.
+    fn operand(&mut self) -> Parsed {
+        loop {
+            match self.token {
+                Token::Symbol(Symbol::Minus) => {
+                    self.advance()?;
+                    if self.token == Token::IntegerMinimum {
+                        return self.constant(Value::Integer(i64::MIN));
+                    }
+                    self.program.constant(Value::Integer(0));
+                    self.push(Level::Sign, Action::Call(&functions::SUBTRACT, 2));
+                }
+                Token::Symbol(Symbol::Plus) => self.advance()?,
+                Token::Symbol(Symbol::Tilde) => {
+                    self.advance()?;
+                    self.push(Level::Bits, Action::Complement);
+                }
+                Token::Keyword(Keyword::Not) => {
+                    self.advance()?;
+                    self.push(Level::Not, Action::Call(&functions::NOT, 1));
+                }
+                token => return self.primary(token),
+            }
+        }
+    }
+
+    fn primary(&mut self, token: Token<'_>) -> Parsed {
+        match token {
             Token::Integer(integer) => self.constant(Value::Integer(integer)),
             Token::Double(double) => self.constant(Value::Double(double)),
             Token::Variable(name) => {
-                let slot = self.table.slot(name);
-                self.advance()?;
-                Ok(Node::Variable(slot))
+                self.program.variable(self.table.slot(name));
+                self.advance()
             }
             Token::Name(name) => self.call(name),
-            Token::Keyword(keyword) => self.keyword_operand(keyword),
-            Token::Symbol(symbol) => self.symbol_operand(symbol),
-            Token::IntegerMinimum | Token::End => Err(self.unexpected(A_VALUE)),
+            Token::Keyword(Keyword::Null) => self.constant(Value::Null),
+            Token::Keyword(Keyword::True) => self.constant(Value::Boolean(true)),
+            Token::Keyword(Keyword::False) => self.constant(Value::Boolean(false)),
+            Token::Keyword(Keyword::Case) => self.case(),
+            Token::Symbol(Symbol::Open) => self.parenthesis(),
+            Token::Keyword(_) | Token::Symbol(_) | Token::IntegerMinimum | Token::End => {
+                Err(self.unexpected("a value"))
+            }
         }
     }
 
-    fn constant(&mut self, value: Value) -> Result<Node, Fault> {
+    fn constant(&mut self, value: Value) -> Parsed {
+        self.program.constant(value);
+        self.advance()
+    }
+
+    fn parenthesis(&mut self) -> Parsed {
         self.advance()?;
-        Ok(Node::Constant(value))
+        self.expression()?;
+        self.take(Token::Symbol(Symbol::Close), "an operator or )")
     }
 
-    fn keyword_operand(&mut self, keyword: Keyword) -> Result<Node, Fault> {
-        match keyword {
-            Keyword::Null => self.constant(Value::Null),
-            Keyword::True => self.constant(Value::Boolean(true)),
-            Keyword::False => self.constant(Value::Boolean(false)),
-            Keyword::Not => {
-                self.advance()?;
-                let operand = self.expression(Level::Not.tighter())?;
-                Ok(Node::call(&functions::NOT, vec![operand]))
-            }
-            Keyword::Case => self.case(),
-            Keyword::And
-            | Keyword::Or
-            | Keyword::Is
-            | Keyword::IsNull
-            | Keyword::NotNull
-            | Keyword::When
-            | Keyword::Then
-            | Keyword::Else
-            | Keyword::End => Err(self.unexpected(A_VALUE)),
-        }
-    }
-
-    fn symbol_operand(&mut self, symbol: Symbol) -> Result<Node, Fault> {
-        match symbol {
-            Symbol::Minus => {
-                self.advance()?;
-                if self.token == Token::IntegerMinimum {
-                    return self.constant(Value::Integer(i64::MIN));
-                }
-                let operand = self.expression(Level::Sign)?;
-                let zero = Node::Constant(Value::Integer(0));
-                Ok(Node::operator(zero, &functions::SUBTRACT, operand))
-            }
-            Symbol::Plus => {
-                self.advance()?;
-                self.expression(Level::Sign)
-            }
-            Symbol::Tilde => {
-                self.advance()?;
-                let operand = self.expression(Level::Bits.tighter())?;
-                let ones = Node::Constant(Value::Integer(-1));
-                Ok(Node::operator(operand, &functions::BIT_XOR, ones))
-            }
-            Symbol::Open => {
-                self.advance()?;
-                let inner = self.expression(Level::Or)?;
-                self.take(Token::Symbol(Symbol::Close), "an operator or )")?;
-                Ok(inner)
-            }
-            Symbol::Star
-            | Symbol::Slash
-            | Symbol::Percent
-            | Symbol::Less
-            | Symbol::LessOrEqual
-            | Symbol::Greater
-            | Symbol::GreaterOrEqual
-            | Symbol::Equal
-            | Symbol::NotEqual
-            | Symbol::Ampersand
-            | Symbol::Bar
-            | Symbol::Hash
-            | Symbol::ShiftLeft
-            | Symbol::ShiftRight
-            | Symbol::Close
-            | Symbol::Comma => Err(self.unexpected(A_VALUE)),
-        }
-    }
-
-    fn case(&mut self) -> Result<Node, Fault> {
+    fn case(&mut self) -> Parsed {
         self.advance()?;
-        let mut arms = Vec::new();
+        let mut ends = Vec::new();
         while self.take_if(Token::Keyword(Keyword::When))? {
-            let condition = self.expression(Level::Or)?;
+            self.expression()?;
             self.take(Token::Keyword(Keyword::Then), "an operator or THEN")?;
-            arms.push((condition, self.expression(Level::Or)?));
+            let unless = self.program.skip_unless();
+            self.expression()?;
+            ends.push(self.program.skip());
+            self.program.close(unless);
         }
-        if arms.is_empty() {
+        if ends.is_empty() {
             return Err(self.unexpected("WHEN"));
         }
-        let otherwise = if self.take_if(Token::Keyword(Keyword::Else))? {
-            self.expression(Level::Or)?
+        if self.take_if(Token::Keyword(Keyword::Else))? {
+            self.expression()?;
         } else {
-            Node::Constant(Value::Null)
-        };
+            self.program.constant(Value::Null);
+        }
+        self.program.join(ends);
         self.take(
             Token::Keyword(Keyword::End),
             "an operator, WHEN, ELSE or END",
-        )?;
-        let otherwise = Box::new(otherwise);
-        Ok(Node::Case { arms, otherwise })
+        )
     }
 
-    fn call(&mut self, name: &[u8]) -> Result<Node, Fault> {
-        let Some(function) = functions::find(name) else {
-            return Err(self.tokens.fault(Problem::UnknownFunction {
-                name: shown(name),
-                nearest: nearest(name, FUNCTIONS.iter().map(|function| function.name)),
-            }));
-        };
+    fn call(&mut self, name: &[u8]) -> Parsed {
+        let function = self.function(name)?;
         self.advance()?;
         self.take(Token::Symbol(Symbol::Open), "( and arguments")?;
         let mut arguments = self.arguments()?;
-        if !function.arity.accepts(arguments.len()) {
-            return Err(self.tokens.fault(Problem::ArgumentCount {
-                function: function.name,
-                arity: function.arity.to_string(),
-            }));
-        }
+        self.check_arity(function, arguments)?;
         self.advance()?;
-        if function.arity == Arity::AndSeed(arguments.len()) {
-            arguments.push(Node::Variable(self.table.slot(b"default_seed")));
+        if function.arity == Arity::AndSeed(arguments) {
+            self.program.variable(self.table.slot(b"default_seed"));
+            arguments += 1;
         }
-        Ok(Node::call(function, arguments))
+        self.program.call(function, arguments);
+        Ok(())
     }
 
-    /// Expressions with commas between them, up to the closing parenthesis, which stays. The first
-    /// one may be missing as long as a comma follows.
-    fn arguments(&mut self) -> Result<Vec<Node>, Fault> {
+    fn check_arity(&self, function: &Function, arguments: usize) -> Parsed {
+        if function.arity.accepts(arguments) {
+            return Ok(());
+        }
+        Err(self.fault(Problem::ArgumentCount {
+            function: function.name,
+            arity: function.arity.to_string(),
+        }))
+    }
+
+    fn function(&self, name: &[u8]) -> Result<&'static Function, Box<Fault>> {
+        functions::find(name).ok_or_else(|| {
+            self.fault(Problem::UnknownFunction {
+                name: shown(name),
+                nearest: nearest(name, FUNCTIONS.iter().map(|function| function.name)),
+            })
+        })
+    }
+
+    /// Expressions with commas between them, up to the closing parenthesis, which stays; returns
+    /// their number. The first one may be missing as long as a comma follows.
+    fn arguments(&mut self) -> Result<usize, Box<Fault>> {
         const COMMA: Token<'static> = Token::Symbol(Symbol::Comma);
         const CLOSE: Token<'static> = Token::Symbol(Symbol::Close);
-        let mut arguments = Vec::new();
+        let mut count = 0;
         if self.token == CLOSE {
-            return Ok(arguments);
+            return Ok(count);
         }
         if self.token != COMMA {
-            arguments.push(self.expression(Level::Or)?);
+            self.expression()?;
+            count += 1;
         }
         while self.take_if(COMMA)? {
-            arguments.push(self.expression(Level::Or)?);
+            self.expression()?;
+            count += 1;
         }
         if self.token != CLOSE {
             return Err(self.unexpected("an operator, a comma or )"));
         }
-        Ok(arguments)
+        Ok(count)
     }
 }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Generator;
+    use crate::script::variables::Automatic;
+    use crate::script::{EvalContext, EvalError, Place};
 
-const A_VALUE: &str = "a value";
+    fn parsed(text: &str) -> Result<(Expr, TableBuilder), Fault> {
+        let mut table = TableBuilder::default();
+        let expression = parse(Tokens::new(text.as_bytes(), 0, true), &mut table)?;
+        Ok((expression, table))
+    }
+
+    /// The value with `:v` = 1 defined.
+    fn value(text: &str) -> Result<Value, EvalError> {
+        let (expression, mut table) = parsed(text).unwrap_or_else(|fault| panic!("{fault:?}"));
+        table.define(b"v", b"1");
+        let mut variables = table.finish().initial(&Automatic {
+            scale: 1,
+            client_id: 0,
+            default_seed: None,
+            random_seed: 0,
+        });
+        let mut context = EvalContext {
+            variables: &mut variables,
+            generator: &mut Generator::new(0),
+            messages: &mut |_| {},
+            place: Place {
+                script: 0,
+                command: 0,
+            },
+        };
+        expression.evaluate(&mut context)
+    }
+
+    #[test]
+    fn operators_bind_as_they_should() {
+        for (text, expected) in [
+            ("1 is null = false is true", "coerce-boolean-to-int"),
+            ("2 + 1 is null is false", "true"),
+            ("2 is null + 1", "coerce-boolean-to-int"),
+            ("- not 1 is null", "coerce-boolean-to-int"),
+            ("1 + not true", "coerce-boolean-to-int"),
+            ("~ 1 | 6", "-2"),
+            ("1 < not 2 < 1", "coerce-boolean-to-int"),
+            ("2 * 3 + 4 * 5 - 6", "20"),
+            ("100 / 7 % 5 * 2", "8"),
+            ("(1 < 2) is true and not 2 < 1", "true"),
+            ("- - + - :v", "-1"),
+            (
+                "case when :v = 2 then 5 when :v < 2 then 6 else 7 end * 2",
+                "12",
+            ),
+            (":v = 1 or 1 / 0 = 1", "true"),
+            ("1 / (:v - 1)", "div-by-zero"),
+        ] {
+            let mut found = Vec::new();
+            match value(text) {
+                Ok(value) => value.append_text(&mut found),
+                Err(error) => found.extend_from_slice(error.code().as_bytes()),
+            }
+            assert_eq!(shown(&found), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn constants_are_folded_unless_that_fails() {
+        for (text, folds) in [
+            ("1 + 2 * 3", true),
+            ("greatest(1, abs(-2)) > 1", true),
+            ("-(5)", true),
+            ("null + 1", true),
+            ("1 / 0", false),
+            ("debug(1)", false),
+            ("random(1, 1)", false),
+            ("hash(1)", false),
+            ("hash(1, 2)", true),
+        ] {
+            let (expression, _) = parsed(text).unwrap_or_else(|fault| panic!("{fault:?}"));
+            assert_eq!(expression.is_constant(), folds, "{text}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded_and_the_bound_is_safe() {
+        for (open, close) in [
+            ("(", ")"),
+            ("1+(", ")"),
+            ("2 > (", ")"),
+            ("true or true and 1 = 1 | 1 + 1 * (", ")"),
+            ("abs(", ")"),
+            ("least(1,2,3,4,", ")"),
+            ("case when true then ", " end"),
+            ("case when ", " then 1 end"),
+        ] {
+            let nested = |depth: usize| format!("{}:v{}", open.repeat(depth), close.repeat(depth));
+            let result = value(&nested(NESTING_MAX - 1));
+            assert!(
+                matches!(result, Ok(_) | Err(EvalError::Coerce { .. })),
+                "{open}: {result:?}"
+            );
+            let fault = parsed(&nested(100_000)).expect_err("too deep");
+            assert_eq!(fault.problem.code(), "nested-too-deeply", "{open}");
+        }
+    }
+
+    #[test]
+    fn chains_may_be_long() {
+        for (prefix, operator) in [
+            ("", "+ :v "),
+            ("", "and true "),
+            ("", "or false "),
+            ("", "is not null "),
+            ("not ", ""),
+            ("- ", ""),
+            ("~ ", ""),
+        ] {
+            let text = format!("{}:v {}", prefix.repeat(50_000), operator.repeat(50_000));
+            let result = value(&text);
+            assert!(
+                result.is_ok() || matches!(result, Err(EvalError::Coerce { .. })),
+                "{prefix}{operator}"
+            );
+        }
+    }
+
+    #[test]
+    fn arguments_may_lack_the_first() {
+        assert_eq!(value("abs(, -5)"), Ok(Value::Integer(5)));
+        for (text, code) in [
+            ("abs(-5,)", "syntax"),
+            ("abs(,)", "syntax"),
+            ("least(,,1)", "syntax"),
+            ("least(1 2)", "syntax"),
+            ("random(1)", "arg-count"),
+            ("pi(1)", "arg-count"),
+        ] {
+            let fault = parsed(text).expect_err(text);
+            assert_eq!(fault.problem.code(), code, "{text}");
+        }
+    }
+}

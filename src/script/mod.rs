@@ -182,6 +182,13 @@ pub enum CommandKind {
 }
 
 impl Command {
+    /// The beginning of its source, for a line of text: its first line, cut at 127 bytes.
+    pub fn excerpt(&self) -> String {
+        let line = self.text.split(|&byte| byte == b'\n').next();
+        let line = line.unwrap_or_default().trim_ascii_end();
+        String::from_utf8_lossy(&line[..line.len().min(127)]).into_owned()
+    }
+
     /// What messages call it: `SQL`, or the name of the meta command without its backslash.
     pub fn name(&self) -> &'static str {
         match self.kind {

@@ -401,3 +401,182 @@ fn sleep_unit(word: &Argument<'_>) -> Result<Unit, Fault> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn errors(text: &str) -> Vec<ScriptError> {
+        parse(
+            "s.sql",
+            text.as_bytes(),
+            &mut TableBuilder::default(),
+            &mut 0,
+        )
+        .err()
+        .unwrap_or_default()
+    }
+
+    fn code(text: &str) -> Option<&'static str> {
+        errors(text).first().map(|error| error.problem.code())
+    }
+
+    #[test]
+    fn errors_show_the_source_and_point_at_the_fault() {
+        for (text, expected) in [
+            (
+                "select 1;\n  \\set x random(1, 2 3)\n",
+                "s.sql:2: syntax error (3) in command \"set\"\n\
+                 \\set x random(1, 2 3)\n\
+                 \u{20}                  ^ expected an operator, a comma or )",
+            ),
+            (
+                "\\set x randm(1, 2)\n",
+                "s.sql:1: unknown function (randm) in command \"set\"\n\
+                 \\set x randm(1, 2)\n\
+                 \u{20}          ^ did you mean \"random\"?",
+            ),
+            (
+                "\\SET x 1 +\n",
+                "s.sql:1: syntax error, unexpected end of line in command \"SET\"\n\
+                 \\SET x 1 +\n\
+                 \u{20}         ^ expected a value",
+            ),
+            (
+                "\\set x 1 +",
+                "s.sql:1: syntax error, unexpected end of line in command \"set\"\n\
+                 \\set x 1 +\n\
+                 \u{20}        ^ expected a value",
+            ),
+            (
+                "\\set x 1 + \\\n  2 + \\\n  ; 5\n",
+                "s.sql:1: unexpected character (;) in command \"set\"\n\
+                 \\set x 1 + \\\n  2 + \\\n  ; 5\n\
+                 \u{20} ^ error found here",
+            ),
+            (
+                "\\set x random(1, 2, 3) -- c\n",
+                "s.sql:1: wrong number of arguments (random) in command \"set\"\n\
+                 \\set x random(1, 2, 3) -- c\n\
+                 \u{20}                    ^ it takes 2 arguments",
+            ),
+            (
+                "\\sleep 10 fortnights\n",
+                "s.sql:1: unknown unit of time (fortnights) in command \"sleep\"\n\
+                 \\sleep 10 fortnights\n\
+                 \u{20}         ^ expected us, ms or s",
+            ),
+            (
+                "\\sett x 1\n",
+                "s.sql:1: unknown command \"sett\"\n\
+                 \\sett x 1\n\
+                 did you mean \"set\"?",
+            ),
+            (
+                "\\set\n",
+                "s.sql:1: missing variable name in command \"set\"\n\\set",
+            ),
+            (
+                "\\if 1\nselect 1;\n",
+                "s.sql: \\if without matching \\endif (command 3)",
+            ),
+            (
+                "select 1 \\gset\n\\endif\n",
+                "s.sql:2: \\endif without matching \\if (command 2)",
+            ),
+            ("-- nothing\n", "s.sql: no command found in the script"),
+        ] {
+            let errors = errors(text);
+            assert_eq!(errors.len(), 1, "{text:?}: {errors:?}");
+            let shown = errors[0].to_string();
+            assert_eq!(shown, expected, "\n{shown}\n\n{expected}");
+        }
+    }
+
+    #[test]
+    fn all_errors_of_a_script_are_told_up_to_a_bound() {
+        let codes = |text: &str| -> Vec<_> {
+            errors(text)
+                .iter()
+                .map(|error| error.problem.code())
+                .collect()
+        };
+        assert_eq!(
+            codes("\\foo\nselect 1;\n\\set x 1 2\n\\sleep\n\\endif\n"),
+            ["unknown-command", "syntax", "missing-arg"]
+        );
+        let many = codes(&"\\foo\n".repeat(1000));
+        assert_eq!(many.len(), ERRORS_MAX + 1);
+        assert_eq!(many.last(), Some(&"omitted"));
+    }
+
+    #[test]
+    fn meta_commands_are_checked() {
+        for (text, expected) in [
+            ("\\sleep 1\n", None),
+            ("\\sleep 1ms\n", None),
+            ("\\sleep -1 MS\n", None),
+            ("\\sleep :x\n", None),
+            ("\\sleep :x ns\n", Some("sleep-unit")),
+            ("\\sleep +\n", Some("sleep-not-int")),
+            ("\\sleep 1 2 3\n", Some("too-many-args")),
+            ("\\gset\n", Some("gset-without-sql")),
+            ("select 1 \\gset a b\n", Some("too-many-args")),
+            ("select 1; -- c\n\\gset a\n", None),
+            (
+                "select 1; /* c */\\gset\n\\gset\n",
+                Some("gset-without-sql"),
+            ),
+            ("\\setshell x\n", Some("missing-arg")),
+            ("\\shell\n", Some("missing-arg")),
+            ("\\endpipeline x\n", Some("unexpected-arg")),
+            (
+                "\\if 1\n\\if 2\n\\else\n\\endif\n\\elif 0\n\\else\n\\endif\n",
+                None,
+            ),
+        ] {
+            assert_eq!(code(text), expected, "{text:?}");
+        }
+        let words = |count| format!("\\shell{}\n", " w".repeat(count));
+        assert_eq!(code(&words(WORDS_MAX)), None);
+        assert_eq!(code(&words(WORDS_MAX + 1)), Some("too-many-args"));
+    }
+
+    /// Parses, and checks that every caret points into what is shown.
+    fn check(text: &[u8]) {
+        let result = parse("s", text, &mut TableBuilder::default(), &mut 0);
+        for error in result.err().unwrap_or_default() {
+            if let Some(Excerpt {
+                text: shown,
+                caret: Some(caret),
+            }) = &error.excerpt
+            {
+                assert!(*caret <= text.len() && shown.len() <= text.len());
+            }
+            assert!(!error.to_string().is_empty());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_parsed_or_refused(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+            check(&text);
+        }
+
+        #[test]
+        fn anything_like_a_script_is_parsed_or_refused(
+            parts in proptest::collection::vec(prop_oneof![
+                Just("\\set x "), Just("\\if "), Just("\\elif "), Just("\\else"), Just("\\endif"),
+                Just("\\gset "), Just("\\sleep "), Just("\\shell "), Just("\n"), Just("\\\n"),
+                Just("\\\r\n"), Just("\r\n"), Just(" "), Just("1"), Just("2.5e3"), Just(":x"),
+                Just("("), Just(")"), Just(","), Just("random"), Just("case "), Just("when "),
+                Just("then "), Just("end "), Just("is "), Just("not "), Just("null "), Just("+"),
+                Just("-"), Just("9223372036854775808"), Just(">="), Just("'"), Just("select :x;"),
+                Just("\\;"), Just("é"), Just("ms"),
+            ], 0..40)
+        ) {
+            check(parts.concat().as_bytes());
+        }
+    }
+}

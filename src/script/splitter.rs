@@ -388,3 +388,133 @@ impl<'a> LineCounter<'a> {
         self.line
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Pieces in short: `LINE:TEXT`, where the text of a meta command begins with its backslash.
+    fn split(text: &str) -> Vec<String> {
+        Splitter::new(text.as_bytes())
+            .map(|piece| {
+                let (text, line) = match &piece {
+                    Piece::Sql { text, line } => (&text[..], line),
+                    Piece::Meta { text, line, .. } => (*text, line),
+                };
+                format!("{line}:{}", String::from_utf8_lossy(text))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn semicolons_split_only_where_they_end_a_command() {
+        for (text, expected) in [
+            ("select 1; select 2", vec!["1:select 1;", "1:select 2"]),
+            ("\n-- c\n a;\n\nb;", vec!["3:a;", "5:b;"]),
+            ("'a;''b;' ; c", vec!["1:'a;''b;' ;", "1:c"]),
+            (r"'a\'; b", vec!["1:'a\\';", "1:b"]),
+            (r"e'a\'; b'; c", vec![r"1:e'a\'; b';", "1:c"]),
+            ("E'a''\\';' ;c", vec!["1:E'a''\\';' ;", "1:c"]),
+            ("E'a'\n'\\';' ;c", vec!["1:E'a'\n'\\';' ;", "2:c"]),
+            ("E'a' -- x\n'\\';' ;c", vec!["1:E'a' -- x\n'\\';' ;", "2:c"]),
+            ("E'a' '\\';' ;c", vec![r"1:E'a' '\';", "1:' ;c"]),
+            ("xe'\\'; b", vec!["1:xe'\\';", "1:b"]),
+            ("1e'\\'; b", vec!["1:1e'\\';", "1:b"]),
+            (r#""a;""b\" ; c"#, vec![r#"1:"a;""b\" ;"#, "1:c"]),
+            ("$$a;$x$;$$ ; c", vec!["1:$$a;$x$;$$ ;", "1:c"]),
+            ("$x$a;$$;$xx$;$x$ ; c", vec!["1:$x$a;$$;$xx$;$x$ ;", "1:c"]),
+            ("$1$; a$$; b$$;", vec!["1:$1$;", "1:a$$;", "1:b$$;"]),
+            ("/* /* ; */ ; */ a; b", vec!["1:/* /* ; */ ; */ a;", "1:b"]),
+            ("a -- ;\n; b", vec!["1:a -- ;\n;", "2:b"]),
+            ("(a; (b;); c); d", vec!["1:(a; (b;); c);", "1:d"]),
+            (") ; a", vec!["1:) ;", "1:a"]),
+            (r"a \; b; c", vec!["1:a ; b;", "1:c"]),
+            (r"a\:b :{?x} :{?} c", vec!["1:a:b FALSE :{?} c"]),
+            ("'open; ", vec!["1:'open; "]),
+            ("/* open", vec!["1:/* open"]),
+            ("\u{feff}a;", vec!["1:\u{feff}a;"]),
+        ] {
+            assert_eq!(split(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn bodies_of_routines_are_not_split() {
+        for (text, count) in [
+            ("create function f() begin a; b; end; c", 2),
+            (
+                "CREATE OR REPLACE PROCEDURE f() BEGIN a; case x; end; b; END; c",
+                2,
+            ),
+            ("create function f() case a; end; b", 3),
+            ("create table f (begin a); begin; b", 3),
+            ("create or function f() begin a; b; end; c", 4),
+            (r"create function f() begin \; a; end; begin; b", 3),
+            (r"create function f() \; begin; b", 2),
+            ("function f() begin a; end; c", 3),
+            ("create function f(begin int); a", 2),
+        ] {
+            assert_eq!(split(text).len(), count, "{text}");
+        }
+    }
+
+    #[test]
+    fn meta_commands_take_the_rest_of_the_line() {
+        for (text, expected) in [
+            ("\\set x 1\nselect", vec!["1:\\set x 1", "2:select"]),
+            ("a \\gset\nb", vec!["1:a ", "1:\\gset", "2:b"]),
+            ("\\set x \\\n 1\nb", vec!["1:\\set x \\\n 1", "3:b"]),
+            ("\\set x \\\r\n 1\r\nb", vec!["1:\\set x \\\r\n 1\r", "3:b"]),
+            ("\\set x \\ \nb", vec!["1:\\set x \\ ", "2:b"]),
+            ("\\\n\\\r\nb", vec!["1:\\", "2:\\\r", "3:b"]),
+            (
+                "(a; \\x\nb;) ; c;",
+                vec!["1:(a; ", "1:\\x", "2:b;) ;", "2:c;"],
+            ),
+        ] {
+            assert_eq!(split(text), expected, "{text:?}");
+        }
+    }
+
+    /// What may be left out in front of a piece.
+    fn skip_dropped(mut text: &[u8]) -> &[u8] {
+        loop {
+            text = match text {
+                [byte, rest @ ..] if super::super::value::is_space(*byte) => rest,
+                [b'-', b'-', ..] => {
+                    let end = text.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+                    &text[end.unwrap_or(text.len())..]
+                }
+                _ => return text,
+            };
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_join_to_the_text(
+            parts in proptest::collection::vec(prop_oneof![
+                Just("'"), Just("e'"), Just("\""), Just("$$"), Just("$a$"), Just("/*"), Just("*/"),
+                Just("--"), Just("\n"), Just("\r\n"), Just(" "), Just(";"), Just("("), Just(")"),
+                Just("create function f "), Just("begin "), Just("end "), Just("case "),
+                Just("\\set x"), Just("\\ "), Just("\\"), Just("é"), Just("1"), Just("x"),
+            ], 0..40)
+        ) {
+            // These two are replaced while splitting.
+            let text = parts.concat().replace("\\;", "").replace("\\:", "");
+            let mut rest = text.as_bytes();
+            for piece in Splitter::new(text.as_bytes()) {
+                rest = skip_dropped(rest);
+                let found = match &piece {
+                    Piece::Sql { text, .. } => &text[..],
+                    Piece::Meta { text, .. } => *text,
+                };
+                prop_assert!(!found.is_empty());
+                prop_assert!(rest.starts_with(found), "{piece:?} is not next in {text:?}");
+                rest = &rest[found.len()..];
+            }
+            prop_assert!(skip_dropped(rest).is_empty(), "left over in {text:?}");
+        }
+    }
+}

@@ -45,6 +45,7 @@ impl VariableTable {
         let mut variables = Variables {
             names: Arc::clone(&self.names),
             values: vec![Variable::Undefined; self.names.list.len()],
+            stack: Vec::new(),
         };
         let seed = |seed: u64| Value::Integer(seed.cast_signed());
         let client_id = Value::Integer(i64::from(automatic.client_id));
@@ -148,6 +149,8 @@ pub(super) fn is_name_byte(byte: u8) -> bool {
 pub struct Variables {
     names: Arc<Names>,
     values: Vec<Variable>,
+    /// Where expressions of this client are evaluated; empty in between.
+    pub(super) stack: Vec<Value>,
 }
 
 #[derive(Clone, Debug)]

@@ -205,7 +205,22 @@ impl Client {
     ) {
         self.record(Outcome::Aborted(why), sqlstate, env);
         env.recorder.say(Level::Error, text);
+        self.say_place(env);
         self.close(Then::End { aborted: true }, env);
+    }
+
+    /// Tells where in the script the client is.
+    fn say_place(&self, env: &mut Environment<'_>) {
+        let script = env.run.script(self.transaction.script);
+        if let Some(command) = script.commands.get(self.transaction.cursor) {
+            let place = format!(
+                "{}, line {}: {}",
+                script.name,
+                command.line,
+                command.excerpt()
+            );
+            env.recorder.say(Level::Detail, place);
+        }
     }
 
     /// A stop signal, or the end of the time to finish, cuts the transaction off. Nothing is wrong
@@ -235,6 +250,7 @@ impl Client {
         );
         self.record(Outcome::Aborted(why), error.sqlstate, env);
         env.recorder.say(Level::Error, text);
+        self.say_place(env);
         self.session.reset();
         self.end(true, env.stamp, env);
     }
