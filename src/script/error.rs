@@ -144,9 +144,9 @@ pub enum Problem {
         /// The limit.
         allowed: usize,
     },
-    /// The rest of the errors of a script that has very many.
-    #[error("{0} more errors are not shown")]
-    Omitted(usize),
+    /// A script with so many errors that the rest of it was not looked at.
+    #[error("too many errors, the rest of the script was not read")]
+    TooManyErrors,
 }
 
 /// A token where another was expected.
@@ -220,7 +220,7 @@ impl Problem {
             Problem::GsetWithoutSql => "gset-without-sql",
             Problem::Structure { structure, .. } => structure.code(),
             Problem::TooManyParameters { .. } => "too-many-params",
-            Problem::Omitted(_) => "omitted",
+            Problem::TooManyErrors => "too-many-errors",
         }
     }
 
@@ -249,7 +249,7 @@ impl Problem {
             | Problem::GsetWithoutSql
             | Problem::Structure { .. }
             | Problem::TooManyParameters { .. }
-            | Problem::Omitted(_) => None,
+            | Problem::TooManyErrors => None,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Expressions as programs of a small stack machine. A program is flat, so neither evaluating nor
 //! dropping one needs stack of the thread, however deeply its source nests.
 
+use std::collections::VecDeque;
+
 use super::error::EvalError;
 use super::functions::{Eval, Function, Nulls};
 use super::value::Value;
@@ -57,18 +59,6 @@ enum Step {
     SkipUnless { skip: usize },
     /// Skips the other branches.
     Skip { skip: usize },
-    /// Where the branches of CASE meet. What stands before it is one branch, not the value.
-    Join,
-}
-
-impl Step {
-    fn constant(&self) -> Option<Value> {
-        if let Step::Constant(value) = self {
-            Some(value.clone())
-        } else {
-            None
-        }
-    }
 }
 
 /// One `IS [NOT] …`.
@@ -146,7 +136,6 @@ impl Expr {
                     }
                 }
                 Step::Skip { skip } => at += skip,
-                Step::Join => {}
             }
         }
         Ok(std::mem::replace(top(stack), Value::Null))
@@ -184,125 +173,117 @@ impl Function {
     }
 }
 
-/// Writes a program, step by step as the source is read.
+/// The program of a part of an expression while it is parsed. Parts are joined by moving the
+/// shorter one, so that it takes next to linear time however they are nested.
 #[derive(Debug, Default)]
 pub(super) struct Program {
-    steps: Vec<Step>,
+    steps: VecDeque<Step>,
 }
 
-/// A jump whose target is not known yet.
-#[must_use]
-pub(super) struct OpenSkip(usize);
-
 impl Program {
-    pub fn constant(&mut self, value: Value) {
-        self.steps.push(Step::Constant(value));
+    pub fn constant(value: Value) -> Self {
+        Program::step(Step::Constant(value))
     }
 
-    pub fn variable(&mut self, slot: Slot) {
-        self.steps.push(Step::Variable(slot));
+    pub fn variable(slot: Slot) -> Self {
+        Program::step(Step::Variable(slot))
     }
 
-    pub fn is(&mut self, test: Is) {
-        self.steps.push(Step::Is(test));
+    fn step(step: Step) -> Self {
+        Program {
+            steps: VecDeque::from([step]),
+        }
     }
 
     /// A call; of a pure function with constant arguments its result, unless it fails: that is an
     /// error of the run, and only if the run gets there.
-    pub fn call(&mut self, function: &'static Function, arguments: usize) {
-        match self.fold(function, arguments) {
-            Some(value) => {
-                self.steps.truncate(self.steps.len() - arguments);
-                self.constant(value);
-            }
-            None => self.steps.push(Step::Call {
-                function,
-                arguments,
-            }),
+    pub fn call(function: &'static Function, arguments: Vec<Program>) -> Self {
+        if let Some(value) = fold(function, &arguments) {
+            return Program::constant(value);
         }
-    }
-
-    fn fold(&self, function: &Function, arguments: usize) -> Option<Value> {
-        let Eval::Pure(eval) = function.eval else {
-            return None;
+        let call = Step::Call {
+            function,
+            arguments: arguments.len(),
         };
-        if arguments > ARGUMENTS_MAX {
-            return None;
+        arguments
+            .into_iter()
+            .fold(Program::default(), Program::then)
+            .push(call)
+    }
+
+    /// AND, which false decides, or OR, which true decides.
+    pub fn short_circuit(self, decisive: bool, right: Program) -> Self {
+        let skip = right.steps.len();
+        self.push(Step::ShortCircuit { decisive, skip })
+            .then(right)
+            .push(Step::Boolean)
+    }
+
+    /// A test of its value.
+    pub fn is(self, test: Is) -> Self {
+        self.push(Step::Is(test))
+    }
+
+    /// An arm of CASE: the value if the condition holds, else what the rest gives.
+    pub fn arm(condition: Program, value: Program, rest: Program) -> Self {
+        let branch = value.push(Step::Skip {
+            skip: rest.steps.len(),
+        });
+        let skip = branch.steps.len();
+        condition
+            .push(Step::SkipUnless { skip })
+            .then(branch)
+            .then(rest)
+    }
+
+    fn push(mut self, step: Step) -> Self {
+        self.steps.push_back(step);
+        self
+    }
+
+    fn then(mut self, mut next: Program) -> Self {
+        if self.steps.len() >= next.steps.len() {
+            self.steps.append(&mut next.steps);
+            return self;
         }
-        let first = self.steps.len() - arguments;
-        let constants: Vec<Value> = self.steps[first..]
-            .iter()
-            .map(Step::constant)
-            .collect::<Option<_>>()?;
-        if function.gives_null(&constants) {
-            return Some(Value::Null);
+        for step in self.steps.into_iter().rev() {
+            next.steps.push_front(step);
         }
-        eval(&constants).ok()
-    }
-
-    /// Begins AND (decided by false) or OR (decided by true) behind its left operand.
-    pub fn short_circuit(&mut self, decisive: bool) -> OpenSkip {
-        self.open(Step::ShortCircuit { decisive, skip: 0 })
-    }
-
-    /// Ends AND or OR behind its right operand.
-    pub fn end_short_circuit(&mut self, open: OpenSkip) {
-        self.close(open);
-        self.steps.push(Step::Boolean);
-    }
-
-    /// Begins what depends on the condition written last.
-    pub fn skip_unless(&mut self) -> OpenSkip {
-        self.open(Step::SkipUnless { skip: 0 })
-    }
-
-    /// Begins what is skipped after the branch written last.
-    pub fn skip(&mut self) -> OpenSkip {
-        self.open(Step::Skip { skip: 0 })
-    }
-
-    /// Ends all branches of a CASE.
-    pub fn join(&mut self, open: Vec<OpenSkip>) {
-        for skip in open {
-            self.close(skip);
-        }
-        self.steps.push(Step::Join);
-    }
-
-    fn open(&mut self, step: Step) -> OpenSkip {
-        self.steps.push(step);
-        OpenSkip(self.steps.len())
-    }
-
-    /// Makes an open jump lead to what is written next.
-    pub fn close(&mut self, OpenSkip(from): OpenSkip) {
-        let distance = self.steps.len() - from;
-        if let Step::ShortCircuit { skip, .. } | Step::SkipUnless { skip } | Step::Skip { skip } =
-            &mut self.steps[from - 1]
-        {
-            *skip = distance;
-        }
-    }
-
-    /// Where the next step will be written.
-    pub fn position(&self) -> usize {
-        self.steps.len()
-    }
-
-    /// Takes back what was written from a position on, to [`Program::append`] it later.
-    pub fn split_off(&mut self, position: usize) -> Program {
-        Program {
-            steps: self.steps.split_off(position),
-        }
-    }
-
-    pub fn append(&mut self, other: Program) {
-        self.steps.extend(other.steps);
+        next
     }
 
     pub fn finish(self) -> Expr {
         Expr {
-            steps: self.steps.into_boxed_slice(),
+            steps: Vec::from(self.steps).into_boxed_slice(),
+        }
+    }
+}
+
+fn fold(function: &Function, arguments: &[Program]) -> Option<Value> {
+    let Eval::Pure(eval) = function.eval else {
+        return None;
+    };
+    if arguments.len() > ARGUMENTS_MAX {
+        return None;
+    }
+    let constants: Vec<Value> = arguments
+        .iter()
+        .map(Program::as_constant)
+        .collect::<Option<_>>()?;
+    if function.gives_null(&constants) {
+        return Some(Value::Null);
+    }
+    eval(&constants).ok()
+}
+
+impl Program {
+    fn as_constant(&self) -> Option<Value> {
+        if self.steps.len() == 1
+            && let Step::Constant(value) = &self.steps[0]
+        {
+            Some(value.clone())
+        } else {
+            None
         }
     }
 }

@@ -2,7 +2,7 @@
 //! binds less tightly; only parentheses, calls and CASE recurse.
 
 use super::error::{Problem, Unexpected, nearest, shown};
-use super::expression::{Expr, Is, OpenSkip, Program};
+use super::expression::{Expr, Is, Program};
 use super::functions::{self, Arity, FUNCTIONS, Function};
 use super::token::{Fault, Keyword, Symbol, Token, Tokens};
 use super::value::Value;
@@ -18,12 +18,12 @@ pub(super) fn parse(tokens: Tokens<'_>, table: &mut TableBuilder) -> Result<Expr
         tokens,
         token: Token::End,
         table,
-        program: Program::default(),
+        operands: Vec::new(),
         pending: Vec::new(),
         nesting: 0,
     };
     parser.whole().map_err(|fault| *fault)?;
-    Ok(parser.program.finish())
+    Ok(parser.pop().finish())
 }
 
 /// Precedence, loosest first.
@@ -43,45 +43,49 @@ enum Level {
 /// An operator that was read, and waits for the end of its right operand.
 struct Pending {
     level: Level,
-    action: Action,
-    /// Where the program of its right operand begins.
-    right: usize,
+    operator: Operator,
 }
 
-/// How an operator ends.
-enum Action {
-    /// Prefix or infix, with so many operands.
-    Call(&'static Function, usize),
-    /// A call whose left operand is evaluated last: its program was put aside.
-    CallMirrored(&'static Function, Program),
-    /// `~`, which is an exclusive or with all ones.
+enum Operator {
+    Prefix(Prefix),
+    Infix(Infix),
+}
+
+#[derive(Clone, Copy)]
+enum Prefix {
+    /// Zero less the operand.
+    Minus,
+    Not,
+    /// An exclusive or with all ones.
     Complement,
-    /// AND, OR.
-    ShortCircuit(OpenSkip),
 }
 
-/// What can follow an operand.
 #[derive(Clone, Copy)]
 enum Infix {
     /// AND is decided by false, OR by true.
     Logic {
         decisive: bool,
     },
-    /// IS, with the test to come.
-    Is,
-    /// ISNULL, NOTNULL.
-    IsNull {
-        negated: bool,
-    },
-    Operator(&'static Function),
+    Call(&'static Function),
     /// `>` and `>=`: the mirrored comparison, which evaluates the right operand first.
     Mirrored(&'static Function),
 }
 
-fn infix(token: Token<'_>) -> Option<(Level, Infix)> {
+/// What can follow an operand.
+#[derive(Clone, Copy)]
+enum Next {
+    /// An operator with an operand behind it.
+    Infix(Infix),
+    /// IS, with the test to come.
+    Is,
+    /// ISNULL, NOTNULL.
+    IsNull { negated: bool },
+}
+
+fn next(token: Token<'_>) -> Option<(Level, Next)> {
     match token {
-        Token::Keyword(keyword) => infix_keyword(keyword),
-        Token::Symbol(symbol) => infix_symbol(symbol),
+        Token::Keyword(keyword) => next_keyword(keyword),
+        Token::Symbol(symbol) => next_symbol(symbol),
         Token::Integer(_)
         | Token::IntegerMinimum
         | Token::Double(_)
@@ -91,13 +95,14 @@ fn infix(token: Token<'_>) -> Option<(Level, Infix)> {
     }
 }
 
-fn infix_keyword(keyword: Keyword) -> Option<(Level, Infix)> {
+fn next_keyword(keyword: Keyword) -> Option<(Level, Next)> {
+    let logic = |decisive| Next::Infix(Infix::Logic { decisive });
     match keyword {
-        Keyword::And => Some((Level::And, Infix::Logic { decisive: false })),
-        Keyword::Or => Some((Level::Or, Infix::Logic { decisive: true })),
-        Keyword::Is => Some((Level::Is, Infix::Is)),
-        Keyword::IsNull => Some((Level::Is, Infix::IsNull { negated: false })),
-        Keyword::NotNull => Some((Level::Is, Infix::IsNull { negated: true })),
+        Keyword::And => Some((Level::And, logic(false))),
+        Keyword::Or => Some((Level::Or, logic(true))),
+        Keyword::Is => Some((Level::Is, Next::Is)),
+        Keyword::IsNull => Some((Level::Is, Next::IsNull { negated: false })),
+        Keyword::NotNull => Some((Level::Is, Next::IsNull { negated: true })),
         Keyword::Not
         | Keyword::Case
         | Keyword::When
@@ -110,27 +115,28 @@ fn infix_keyword(keyword: Keyword) -> Option<(Level, Infix)> {
     }
 }
 
-fn infix_symbol(symbol: Symbol) -> Option<(Level, Infix)> {
+fn next_symbol(symbol: Symbol) -> Option<(Level, Next)> {
     use functions as f;
-    Some(match symbol {
-        Symbol::Less => (Level::Comparison, Infix::Operator(&f::LESS)),
-        Symbol::LessOrEqual => (Level::Comparison, Infix::Operator(&f::LESS_OR_EQUAL)),
+    let (level, infix) = match symbol {
+        Symbol::Less => (Level::Comparison, Infix::Call(&f::LESS)),
+        Symbol::LessOrEqual => (Level::Comparison, Infix::Call(&f::LESS_OR_EQUAL)),
         Symbol::Greater => (Level::Comparison, Infix::Mirrored(&f::LESS)),
         Symbol::GreaterOrEqual => (Level::Comparison, Infix::Mirrored(&f::LESS_OR_EQUAL)),
-        Symbol::Equal => (Level::Comparison, Infix::Operator(&f::EQUAL)),
-        Symbol::NotEqual => (Level::Comparison, Infix::Operator(&f::NOT_EQUAL)),
-        Symbol::Ampersand => (Level::Bits, Infix::Operator(&f::BIT_AND)),
-        Symbol::Bar => (Level::Bits, Infix::Operator(&f::BIT_OR)),
-        Symbol::Hash => (Level::Bits, Infix::Operator(&f::BIT_XOR)),
-        Symbol::ShiftLeft => (Level::Bits, Infix::Operator(&f::SHIFT_LEFT)),
-        Symbol::ShiftRight => (Level::Bits, Infix::Operator(&f::SHIFT_RIGHT)),
-        Symbol::Plus => (Level::Sum, Infix::Operator(&f::ADD)),
-        Symbol::Minus => (Level::Sum, Infix::Operator(&f::SUBTRACT)),
-        Symbol::Star => (Level::Product, Infix::Operator(&f::MULTIPLY)),
-        Symbol::Slash => (Level::Product, Infix::Operator(&f::DIVIDE)),
-        Symbol::Percent => (Level::Product, Infix::Operator(&f::REMAINDER)),
+        Symbol::Equal => (Level::Comparison, Infix::Call(&f::EQUAL)),
+        Symbol::NotEqual => (Level::Comparison, Infix::Call(&f::NOT_EQUAL)),
+        Symbol::Ampersand => (Level::Bits, Infix::Call(&f::BIT_AND)),
+        Symbol::Bar => (Level::Bits, Infix::Call(&f::BIT_OR)),
+        Symbol::Hash => (Level::Bits, Infix::Call(&f::BIT_XOR)),
+        Symbol::ShiftLeft => (Level::Bits, Infix::Call(&f::SHIFT_LEFT)),
+        Symbol::ShiftRight => (Level::Bits, Infix::Call(&f::SHIFT_RIGHT)),
+        Symbol::Plus => (Level::Sum, Infix::Call(&f::ADD)),
+        Symbol::Minus => (Level::Sum, Infix::Call(&f::SUBTRACT)),
+        Symbol::Star => (Level::Product, Infix::Call(&f::MULTIPLY)),
+        Symbol::Slash => (Level::Product, Infix::Call(&f::DIVIDE)),
+        Symbol::Percent => (Level::Product, Infix::Call(&f::REMAINDER)),
         Symbol::Tilde | Symbol::Open | Symbol::Close | Symbol::Comma => return None,
-    })
+    };
+    Some((level, Next::Infix(infix)))
 }
 
 struct Parser<'a, 't> {
@@ -138,15 +144,15 @@ struct Parser<'a, 't> {
     /// The token that is looked at next.
     token: Token<'a>,
     table: &'t mut TableBuilder,
-    /// What was read so far.
-    program: Program,
+    /// The programs of operands that were read, for operators, calls and CASE to take.
+    operands: Vec<Program>,
     /// Operators of all expressions that are being read, the innermost last.
     pending: Vec<Pending>,
     nesting: usize,
 }
 
-/// Faults are boxed to keep the frames of the recursion small.
-type Parsed = Result<(), Box<Fault>>;
+/// What is read goes to the operands and faults are boxed, to keep the frames of the recursion small.
+type Parsed<T = ()> = Result<T, Box<Fault>>;
 
 impl Parser<'_, '_> {
     fn whole(&mut self) -> Parsed {
@@ -179,7 +185,7 @@ impl Parser<'_, '_> {
         self.advance()
     }
 
-    fn take_if(&mut self, token: Token<'static>) -> Result<bool, Box<Fault>> {
+    fn take_if(&mut self, token: Token<'static>) -> Parsed<bool> {
         let found = self.token == token;
         if found {
             self.advance()?;
@@ -191,12 +197,18 @@ impl Parser<'_, '_> {
     fn expression(&mut self) -> Parsed {
         self.enter()?;
         let outer = self.pending.len();
-        let start = self.program.position();
         self.operand()?;
-        while let Some((level, infix)) = infix(self.token) {
+        while let Some((level, next)) = next(self.token) {
             self.end_pending(outer, level)?;
             self.advance()?;
-            self.infix(start, outer, level, infix)?;
+            match next {
+                Next::Infix(infix) => {
+                    self.push_operator(level, Operator::Infix(infix));
+                    self.operand()?;
+                }
+                Next::IsNull { negated } => self.test(Value::Null, negated),
+                Next::Is => self.is()?,
+            }
         }
         self.end_pending(outer, Level::Or)?;
         self.nesting -= 1;
@@ -211,8 +223,18 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Ends the operators of this expression that bind at least as tightly as the one that is there
-    /// now: all infix operators group from the left, but comparisons, which do not group at all.
+    fn push_operator(&mut self, level: Level, operator: Operator) {
+        self.pending.push(Pending { level, operator });
+    }
+
+    fn pop(&mut self) -> Program {
+        self.operands
+            .pop()
+            .expect("whoever takes an operand has read it before")
+    }
+
+    /// Applies the operators of this expression that bind at least as tightly as the one that is
+    /// there now: all infix operators group from the left, but comparisons do not group at all.
     fn end_pending(&mut self, outer: usize, level: Level) -> Parsed {
         while self.pending.len() > outer
             && let Some(last) = self.pending.pop_if(|last| last.level >= level)
@@ -220,52 +242,31 @@ impl Parser<'_, '_> {
             if last.level == Level::Comparison && level == Level::Comparison {
                 return Err(self.unexpected("parentheses: comparisons do not chain"));
             }
-            match last.action {
-                Action::Call(function, operands) => self.program.call(function, operands),
-                Action::CallMirrored(function, left) => {
-                    self.program.append(left);
-                    self.program.call(function, 2);
-                }
-                Action::Complement => {
-                    self.program.constant(Value::Integer(-1));
-                    self.program.call(&functions::BIT_XOR, 2);
-                }
-                Action::ShortCircuit(open) => self.program.end_short_circuit(open),
-            }
+            self.apply(last.operator);
         }
         Ok(())
     }
 
-    /// What follows an operator that was just read: a test, or its right operand. `start` is where
-    /// the program of this expression begins, `outer` where its pending operators do.
-    fn infix(&mut self, start: usize, outer: usize, level: Level, infix: Infix) -> Parsed {
-        let action = match infix {
-            Infix::Is => return self.is(),
-            Infix::IsNull { negated } => {
-                let value = Value::Null;
-                self.program.is(Is { value, negated });
-                return Ok(());
+    fn apply(&mut self, operator: Operator) {
+        let integer = |value| Program::constant(Value::Integer(value));
+        let right = self.pop();
+        let program = match operator {
+            Operator::Prefix(Prefix::Minus) => {
+                Program::call(&functions::SUBTRACT, vec![integer(0), right])
             }
-            Infix::Logic { decisive } => Action::ShortCircuit(self.program.short_circuit(decisive)),
-            Infix::Operator(function) => Action::Call(function, 2),
-            Infix::Mirrored(function) => {
-                let left = self.pending[outer..]
-                    .last()
-                    .map_or(start, |last| last.right);
-                Action::CallMirrored(function, self.program.split_off(left))
+            Operator::Prefix(Prefix::Not) => Program::call(&functions::NOT, vec![right]),
+            Operator::Prefix(Prefix::Complement) => {
+                Program::call(&functions::BIT_XOR, vec![right, integer(-1)])
+            }
+            Operator::Infix(Infix::Logic { decisive }) => self.pop().short_circuit(decisive, right),
+            Operator::Infix(Infix::Call(function)) => {
+                Program::call(function, vec![self.pop(), right])
+            }
+            Operator::Infix(Infix::Mirrored(function)) => {
+                Program::call(function, vec![right, self.pop()])
             }
         };
-        self.push(level, action);
-        self.operand()
-    }
-
-    fn push(&mut self, level: Level, action: Action) {
-        let right = self.program.position();
-        self.pending.push(Pending {
-            level,
-            action,
-            right,
-        });
+        self.operands.push(program);
     }
 
     fn is(&mut self) -> Parsed {
@@ -279,33 +280,33 @@ impl Parser<'_, '_> {
         } else {
             return Err(self.unexpected("null, true or false"));
         };
-        self.program.is(Is { value, negated });
+        self.test(value, negated);
         self.advance()
+    }
+
+    fn test(&mut self, value: Value, negated: bool) {
+        let tested = self.pop().is(Is { value, negated });
+        self.operands.push(tested);
     }
 
     /// Prefix operators, which are pending then, and a literal, variable, call, CASE or parenthesis.
     fn operand(&mut self) -> Parsed {
         loop {
-            match self.token {
-                Token::Symbol(Symbol::Minus) => {
+            let (level, prefix) = match self.token {
+                Token::Symbol(Symbol::Plus) => {
                     self.advance()?;
-                    if self.token == Token::IntegerMinimum {
-                        return self.constant(Value::Integer(i64::MIN));
-                    }
-                    self.program.constant(Value::Integer(0));
-                    self.push(Level::Sign, Action::Call(&functions::SUBTRACT, 2));
+                    continue;
                 }
-                Token::Symbol(Symbol::Plus) => self.advance()?,
-                Token::Symbol(Symbol::Tilde) => {
-                    self.advance()?;
-                    self.push(Level::Bits, Action::Complement);
-                }
-                Token::Keyword(Keyword::Not) => {
-                    self.advance()?;
-                    self.push(Level::Not, Action::Call(&functions::NOT, 1));
-                }
+                Token::Symbol(Symbol::Minus) => (Level::Sign, Prefix::Minus),
+                Token::Symbol(Symbol::Tilde) => (Level::Bits, Prefix::Complement),
+                Token::Keyword(Keyword::Not) => (Level::Not, Prefix::Not),
                 token => return self.primary(token),
+            };
+            self.advance()?;
+            if self.token == Token::IntegerMinimum && level == Level::Sign {
+                return self.constant(Value::Integer(i64::MIN));
             }
+            self.push_operator(level, Operator::Prefix(prefix));
         }
     }
 
@@ -314,7 +315,8 @@ impl Parser<'_, '_> {
             Token::Integer(integer) => self.constant(Value::Integer(integer)),
             Token::Double(double) => self.constant(Value::Double(double)),
             Token::Variable(name) => {
-                self.program.variable(self.table.slot(name));
+                let slot = self.table.slot(name);
+                self.operands.push(Program::variable(slot));
                 self.advance()
             }
             Token::Name(name) => self.call(name),
@@ -330,7 +332,7 @@ impl Parser<'_, '_> {
     }
 
     fn constant(&mut self, value: Value) -> Parsed {
-        self.program.constant(value);
+        self.operands.push(Program::constant(value));
         self.advance()
     }
 
@@ -342,43 +344,56 @@ impl Parser<'_, '_> {
 
     fn case(&mut self) -> Parsed {
         self.advance()?;
-        let mut ends = Vec::new();
+        let mut arms = 0;
         while self.take_if(Token::Keyword(Keyword::When))? {
             self.expression()?;
             self.take(Token::Keyword(Keyword::Then), "an operator or THEN")?;
-            let unless = self.program.skip_unless();
             self.expression()?;
-            ends.push(self.program.skip());
-            self.program.close(unless);
+            arms += 1;
         }
-        if ends.is_empty() {
+        if arms == 0 {
             return Err(self.unexpected("WHEN"));
         }
         if self.take_if(Token::Keyword(Keyword::Else))? {
             self.expression()?;
         } else {
-            self.program.constant(Value::Null);
+            self.operands.push(Program::constant(Value::Null));
         }
-        self.program.join(ends);
+        self.end_case(arms);
         self.take(
             Token::Keyword(Keyword::End),
             "an operator, WHEN, ELSE or END",
         )
     }
 
+    /// Puts arms together, the last one first: each ends where the rest does.
+    fn end_case(&mut self, arms: usize) {
+        let mut rest = self.pop();
+        for _ in 0..arms {
+            let value = self.pop();
+            let condition = self.pop();
+            rest = Program::arm(condition, value, rest);
+        }
+        self.operands.push(rest);
+    }
+
     fn call(&mut self, name: &[u8]) -> Parsed {
         let function = self.function(name)?;
         self.advance()?;
         self.take(Token::Symbol(Symbol::Open), "( and arguments")?;
-        let mut arguments = self.arguments()?;
-        self.check_arity(function, arguments)?;
-        self.advance()?;
-        if function.arity == Arity::AndSeed(arguments) {
-            self.program.variable(self.table.slot(b"default_seed"));
-            arguments += 1;
+        let first = self.operands.len();
+        self.arguments()?;
+        self.check_arity(function, self.operands.len() - first)?;
+        self.end_call(function, first);
+        self.advance()
+    }
+
+    fn end_call(&mut self, function: &'static Function, first: usize) {
+        let mut arguments = self.operands.split_off(first);
+        if function.arity == Arity::AndSeed(arguments.len()) {
+            arguments.push(Program::variable(self.table.slot(b"default_seed")));
         }
-        self.program.call(function, arguments);
-        Ok(())
+        self.operands.push(Program::call(function, arguments));
     }
 
     fn check_arity(&self, function: &Function, arguments: usize) -> Parsed {
@@ -391,7 +406,7 @@ impl Parser<'_, '_> {
         }))
     }
 
-    fn function(&self, name: &[u8]) -> Result<&'static Function, Box<Fault>> {
+    fn function(&self, name: &[u8]) -> Parsed<&'static Function> {
         functions::find(name).ok_or_else(|| {
             self.fault(Problem::UnknownFunction {
                 name: shown(name),
@@ -400,29 +415,27 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Expressions with commas between them, up to the closing parenthesis, which stays; returns
-    /// their number. The first one may be missing as long as a comma follows.
-    fn arguments(&mut self) -> Result<usize, Box<Fault>> {
+    /// Expressions with commas between them, up to the closing parenthesis, which stays. The first
+    /// one may be missing as long as a comma follows.
+    fn arguments(&mut self) -> Parsed {
         const COMMA: Token<'static> = Token::Symbol(Symbol::Comma);
         const CLOSE: Token<'static> = Token::Symbol(Symbol::Close);
-        let mut count = 0;
         if self.token == CLOSE {
-            return Ok(count);
+            return Ok(());
         }
         if self.token != COMMA {
             self.expression()?;
-            count += 1;
         }
         while self.take_if(COMMA)? {
             self.expression()?;
-            count += 1;
         }
         if self.token != CLOSE {
             return Err(self.unexpected("an operator, a comma or )"));
         }
-        Ok(count)
+        Ok(())
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -64,9 +64,12 @@ pub(super) fn parse(
         sql_number,
         commands: Vec::new(),
         errors: Vec::new(),
-        errors_omitted: 0,
     };
     for piece in Splitter::new(text) {
+        if parser.errors.len() == ERRORS_MAX {
+            parser.give_up();
+            break;
+        }
         match piece {
             Piece::Sql { text, line } => parser.sql(text, line),
             Piece::Meta {
@@ -85,7 +88,6 @@ struct Parser<'p> {
     sql_number: &'p mut usize,
     commands: Vec<Command>,
     errors: Vec<ScriptError>,
-    errors_omitted: usize,
 }
 
 impl Parser<'_> {
@@ -119,10 +121,6 @@ impl Parser<'_> {
     }
 
     fn fault(&mut self, fault: Fault, text: &[u8], line: u64, name: &[u8]) {
-        if self.errors.len() == ERRORS_MAX {
-            self.errors_omitted += 1;
-            return;
-        }
         self.errors.push(ScriptError {
             source: Some(self.source.to_owned()),
             line: Some(line),
@@ -285,6 +283,11 @@ impl Parser<'_> {
         ShellCommand { words }
     }
 
+    fn give_up(&mut self) {
+        self.errors
+            .push(self.scripts_error(Problem::TooManyErrors, None));
+    }
+
     fn finish(mut self) -> Result<Vec<Command>, Vec<ScriptError>> {
         if self.errors.is_empty() {
             let problem = if self.commands.is_empty() {
@@ -296,10 +299,6 @@ impl Parser<'_> {
                 return Ok(self.commands);
             };
             self.errors.push(self.scripts_error(problem, line));
-        }
-        if self.errors_omitted > 0 {
-            let omitted = Problem::Omitted(self.errors_omitted);
-            self.errors.push(self.scripts_error(omitted, None));
         }
         Err(self.errors)
     }
@@ -508,7 +507,7 @@ mod tests {
         );
         let many = codes(&"\\foo\n".repeat(1000));
         assert_eq!(many.len(), ERRORS_MAX + 1);
-        assert_eq!(many.last(), Some(&"omitted"));
+        assert_eq!(many.last(), Some(&"too-many-errors"));
     }
 
     #[test]
