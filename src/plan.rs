@@ -38,6 +38,8 @@ pub struct RunPlan {
     pub load: Load,
     /// How statements are sent.
     pub query_mode: QueryMode,
+    /// SQL that each connection begins with, untimed.
+    pub on_connect: Option<Vec<u8>>,
     /// `-s`: the scale stated for custom scripts; builtin scripts count `pgbench_branches`.
     pub scale: Option<u32>,
     /// What is vacuumed before the run.

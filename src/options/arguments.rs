@@ -60,6 +60,9 @@ pub(super) struct Connection {
     /// User to connect as; the default is $PGUSER, else the name of the operating system's user.
     #[arg(short = 'U', long, value_name = "USER")]
     pub username: Option<String>,
+    /// SQL commands that each new connection of a client begins with, such as SET, or @ and the name of a file with them; the time they take is in no figure of transactions.
+    #[arg(long, value_name = "SQL|@FILE")]
+    pub on_connect: Option<OsString>,
 }
 
 /// What the clients execute.

@@ -52,6 +52,12 @@ pub(super) fn into_plan(
         scripts,
         load: load(arguments),
         query_mode,
+        on_connect: arguments
+            .connection
+            .on_connect
+            .as_deref()
+            .map(scripts::on_connect)
+            .transpose()?,
         vacuum: vacuum(arguments),
         seed,
         log: log_path(&arguments.keep),

@@ -59,6 +59,14 @@ pub(super) fn read(matches: &ArgMatches) -> Result<ScriptSet, Error> {
     Ok(builder.finish()?)
 }
 
+/// `--on-connect`: the SQL itself, or what stands in the file after `@`.
+pub(super) fn on_connect(argument: &OsStr) -> Result<Vec<u8>, Error> {
+    match argument.as_bytes().strip_prefix(b"@") {
+        Some(name) => read_file(OsStr::from_bytes(name)),
+        None => Ok(argument.as_bytes().to_vec()),
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Builtin,

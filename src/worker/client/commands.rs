@@ -94,6 +94,7 @@ impl Client {
                 self.transaction.committing = false;
                 self.conclude_command(env);
             }
+            State::Greeting { since } => self.handle_greeted(since, env),
             State::Preparing => {
                 self.note_awaited(env);
                 self.conclude_prepare(env);

@@ -100,8 +100,42 @@ impl Client {
     /// The server has let us in.
     pub(super) fn handle_started(&mut self, env: &mut Environment<'_>) {
         self.record_connect(SpanKind::Connect, env.stamp, env);
-        self.unanswered = true;
         self.introduce(env);
+        let Some(sql) = &env.run.plan.on_connect else {
+            return self.handle_connected(env);
+        };
+        self.reply.clear();
+        self.state = State::Greeting { since: env.stamp };
+        if let Err(error) = self.session.simple_query(|out| out.extend_from_slice(sql)) {
+            self.refuse_greeting(&error.to_string(), env);
+        }
+    }
+
+    /// The commands that the connection begins with have been answered.
+    pub(super) fn handle_greeted(&mut self, since: Timestamp, env: &mut Environment<'_>) {
+        env.recorder.record(Event::Connection(ConnectionRecord {
+            client: self.id,
+            kind: SpanKind::OnConnect,
+            started_at: since,
+            finished_at: env.stamp,
+        }));
+        if self.reply.has_error() {
+            let error = self.reply.take_error();
+            return self.refuse_greeting(&error.text, env);
+        }
+        self.handle_connected(env);
+    }
+
+    /// A connection that does not begin as it should is of no use.
+    fn refuse_greeting(&mut self, problem: &str, env: &mut Environment<'_>) {
+        let report = Report::new(format!("the commands of --on-connect failed: {problem}"));
+        self.report_failure(report, env);
+        self.close(Then::End { aborted: true }, env);
+    }
+
+    /// The connection is there, with everything that it begins with.
+    fn handle_connected(&mut self, env: &mut Environment<'_>) {
+        self.unanswered = true;
         if self.launched {
             self.transaction.connecting_ns = env.stamp.nanos_since(self.attempt.started_at);
             self.begin_transaction(env);
@@ -146,6 +180,12 @@ impl Client {
         let report = self.attempt.attempts.report(&env.run.target);
         let now = env.now();
         self.record_connect(SpanKind::ConnectFailed, now, env);
+        self.report_failure(report, env);
+        self.end(true, now, env);
+    }
+
+    /// Before the start a connection that cannot be made ends the run, later the client.
+    fn report_failure(&mut self, report: Report, env: &mut Environment<'_>) {
         if self.progress() == Progress::Connecting {
             let _ = env.notices.send(Notice::ConnectFailed {
                 client: self.id,
@@ -158,7 +198,6 @@ impl Client {
                 format!("client {id} aborted while establishing connection: {report}"),
             );
         }
-        self.end(true, now, env);
     }
 
     /// The end of the window, or a stop, has come before the connection was made.
@@ -220,6 +259,14 @@ impl Client {
                 self.attempt.fail(reason);
                 self.session.reset();
                 self.next_attempt(env);
+            }
+            State::Greeting { .. } => {
+                let report = Report::new(format!(
+                    "the connection was lost in the commands of --on-connect: {reason}"
+                ));
+                self.report_failure(report, env);
+                self.session.reset();
+                self.end(true, env.now(), env);
             }
             State::Standby => self.lose_before_start(reason, env),
             State::Preparing

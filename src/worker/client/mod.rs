@@ -129,6 +129,8 @@ enum State {
     Connecting,
     /// The backlog of the socket is full: the attempt goes on at this moment.
     Backlogged { until: Timestamp },
+    /// The commands that the connection begins with are awaited.
+    Greeting { since: Timestamp },
     /// Connected before the start.
     Standby,
     /// Another transaction begins in its next turn.
@@ -220,6 +222,7 @@ impl Client {
             State::Connecting => Some(self.attempt.deadline()).filter(|at| *at != Timestamp::MAX),
             State::Sleeping { until, .. } => Some(until),
             State::Idle
+            | State::Greeting { .. }
             | State::Standby
             | State::Choosing
             | State::Preparing
@@ -275,7 +278,9 @@ impl Client {
     pub fn handle_window_end(&mut self, env: &mut Environment<'_>) {
         match self.state {
             State::Connecting | State::Backlogged { .. } => self.cut_connect(env),
-            State::Idle | State::Standby | State::Choosing => self.finish(env),
+            State::Idle | State::Greeting { .. } | State::Standby | State::Choosing => {
+                self.finish(env);
+            }
             _ => {}
         }
     }

@@ -64,6 +64,7 @@ pub(super) fn context(script: &str, load: Load) -> RunContext {
         server: ServerChoice::Given(target()),
         scripts: scripts.finish().unwrap(),
         query_mode: QueryMode::Simple,
+        on_connect: None,
         scale: None,
         vacuum: Vacuum::None,
         seed: Seed {
@@ -816,4 +817,50 @@ fn a_shell_command_runs_beside_and_its_end_is_awaited() {
     let record = transactions(&events)[0];
     assert_eq!(record.outcome, Outcome::Aborted(Abort::Client));
     assert_eq!(record.finished_at, at(170));
+}
+
+#[test]
+fn each_connection_begins_with_its_own_commands_outside_of_latency() {
+    let reconnect = Load {
+        reconnect: true,
+        ..load()
+    };
+    let mut run = context("SELECT 1;", reconnect);
+    run.plan.on_connect = Some(b"SET a = 1".to_vec());
+    let mut stage = Stage::of(run).at_work();
+    stage.log_in(110);
+    assert_eq!(stage.sent(), "SET a = 1");
+    stage.answer(130, &done("SET", b'I'));
+    assert_eq!(stage.sent(), "SELECT 1;");
+    stage.answer(140, &done("SELECT 1", b'I'));
+    let (events, _) = stage.events();
+    assert_eq!(
+        spans(&events),
+        [
+            (SpanKind::Connect, at(100), at(110)),
+            (SpanKind::OnConnect, at(110), at(130)),
+        ]
+    );
+    let record = transactions(&events)[0];
+    assert_eq!(record.latency_ns(), 10_000_000);
+    assert_eq!(record.connecting_ns, 30_000_000);
+}
+
+#[test]
+fn a_connection_that_cannot_begin_as_it_should_is_no_connection() {
+    let mut run = context("SELECT 1;", load());
+    run.plan.on_connect = Some(b"SET nonsense = 1".to_vec());
+    let mut stage = Stage::of(run);
+    stage.input(0, Client::connect);
+    stage.log_in(0);
+    stage.answer(
+        5,
+        &[error("42704", "no such setting"), ready(b'I')].concat(),
+    );
+    stage.close(6);
+    assert!(stage.notified.try_iter().any(|notice| matches!(
+        notice,
+        Notice::ConnectFailed { report, .. } if report.message.contains("no such setting")
+    )));
+    assert_eq!(stage.client.progress(), Progress::Done);
 }
