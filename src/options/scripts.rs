@@ -10,10 +10,12 @@ use clap::ArgMatches;
 use super::arguments::Work;
 use super::values::{self, Rejected};
 use super::{usage, usage_with_hint};
-use crate::error::Error;
+use crate::error::{Error, Report};
 use crate::plan::Text;
 use crate::script::builtin::{self, BUILTINS, Builtin, NotFound};
-use crate::script::{Dialect, ScriptSet, ScriptSetBuilder};
+use crate::script::{
+    CapturedRows, Command, CommandKind, Dialect, ScriptSet, ScriptSetBuilder, WeightedScript,
+};
 
 /// What is printed instead of a run: the list of the builtin scripts, or the text of one.
 pub(super) fn text_to_show(work: &Work) -> Result<Option<Text>, Error> {
@@ -56,7 +58,49 @@ pub(super) fn read(matches: &ArgMatches) -> Result<ScriptSet, Error> {
     if given.iter().all(|(kind, _)| *kind == Kind::Definition) {
         builder.add_builtin(builtin::DEFAULT, 1);
     }
-    Ok(builder.finish()?)
+    let scripts = builder.finish()?;
+    refuse_unavailable(&scripts)?;
+    Ok(scripts)
+}
+
+/// Fails at the first command that clients cannot execute yet. To notice it during the run would
+/// be late, and to leave it out would be another benchmark.
+fn refuse_unavailable(scripts: &ScriptSet) -> Result<(), Error> {
+    for WeightedScript { script, .. } in &scripts.scripts {
+        for command in &script.commands {
+            if let Some(name) = unavailable(command) {
+                return Err(Error::Script(
+                    Report::new(format!(
+                        "{}:{}: command \"{name}\" is not available yet",
+                        script.name, command.line
+                    ))
+                    .hint("Meta commands are \\set, \\sleep, \\if, \\elif, \\else and \\endif."),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The name of what a command needs and clients cannot do.
+fn unavailable(command: &Command) -> Option<&'static str> {
+    match &command.kind {
+        CommandKind::Sql(sql) => sql.capture.as_ref().map(|capture| match capture.rows {
+            CapturedRows::TheOnly => "gset",
+            CapturedRows::LastOfEach => "aset",
+        }),
+        CommandKind::Shell(_)
+        | CommandKind::SetShell { .. }
+        | CommandKind::StartPipeline
+        | CommandKind::SyncPipeline
+        | CommandKind::EndPipeline => Some(command.name()),
+        CommandKind::Set { .. }
+        | CommandKind::Sleep(_)
+        | CommandKind::If { .. }
+        | CommandKind::Elif { .. }
+        | CommandKind::Else { .. }
+        | CommandKind::Endif => None,
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
