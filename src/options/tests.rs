@@ -452,11 +452,17 @@ fn a_complaint_points_to_the_remedy() {
         ("-c", "Try \"pgmark --help\" for more information."),
         ("-h", "help is -?"),
         ("-d -n", "no longer means debugging"),
-        ("-W", "PGPASSWORD"),
+        ("-d", "since version 17"),
+        ("-W", "in $PGPASSWORD or the connection string"),
+        ("-T 10abc", "1.5s, 250ms, 5m"),
+        ("-L 1e3", "1.5s, 250ms, 5m"),
+        ("-R 100", "says what is missing"),
+        ("-r", "says what is missing"),
         ("-v x=1", "-D NAME=VALUE"),
         ("-b s", "tpcb-like, simple-update, select-only"),
         ("-b select@x", "add @1"),
         ("-M prepared", "Use -M simple."),
+        ("-i -I G", "dtgvp"),
         ("-i -I x", "dtgvp"),
     ] {
         let hint = complaint(arguments).hint.unwrap_or_default();
