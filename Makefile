@@ -14,8 +14,14 @@ CARGO = cargo
 CARGOFLAGS = --locked
 
 program = target/release/pgmark
+sources = Cargo.toml Cargo.lock $(shell find src -type f)
 documents = README.md LICENSE-MIT LICENSE-APACHE
 
+# The program is looked for below this directory, whatever the caller's settings.
+export CARGO_TARGET_DIR = $(CURDIR)/target
+
+# What setup installs is needed by what follows it; cargo itself uses all processors.
+.NOTPARALLEL:
 .PHONY: all help setup demo check test lint install uninstall clean distclean
 
 all: ## Build the program (the default).
@@ -40,7 +46,11 @@ lint: ## Formatting and lints only.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets $(CARGOFLAGS) -- -D warnings
 
-install: all ## Install below PREFIX (/usr/local), or below DESTDIR for packagers.
+# Builds only what is not up to date: after "make", root needs no cargo to install.
+$(program): $(sources)
+	$(CARGO) build --release $(CARGOFLAGS)
+
+install: $(program) ## Install below PREFIX (/usr/local), or below DESTDIR for packagers.
 	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)
 	$(INSTALL_PROGRAM) $(program) $(DESTDIR)$(bindir)/pgmark
 	$(INSTALL_DATA) $(documents) $(DESTDIR)$(docdir)

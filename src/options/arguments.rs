@@ -96,7 +96,7 @@ pub(super) struct Work {
     /// Seed of all random numbers: a number, "time" (the default) or "rand"; the same number gives the same statements as pgbench; without the option, $PGBENCH_RANDOM_SEED is asked.
     #[arg(long, value_name = "SEED", value_parser = values::seed)]
     pub random_seed: Option<SeedSource>,
-    /// Print the text of a builtin script and exit.
+    /// Print the text of a builtin script to stderr, as pgbench does, and exit.
     #[arg(long, value_name = "NAME")]
     pub show_script: Option<OsString>,
 }
@@ -153,7 +153,7 @@ pub(super) struct Show {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What to keep")]
 pub(super) struct Keep {
-    /// Write a row for every transaction to a CSV file, pgmark_log.PID.csv by default.
+    /// Write a row for every transaction to a CSV file, pgmark_log.PID.csv in the current directory by default.
     #[arg(short = 'l', long)]
     pub log: bool,
     /// Name that file PREFIX.PID.csv; needs -l.
@@ -168,7 +168,7 @@ pub(super) struct Keep {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tables")]
 pub(super) struct TableOptions {
-    /// Create and fill the tables of the builtin scripts instead of running a benchmark.
+    /// Create and fill the tables of the builtin scripts (pgbench_accounts and its like, dropped first if they exist) instead of running a benchmark.
     #[arg(short = 'i', long)]
     pub initialize: bool,
     /// Size of the tables: 100,000 accounts for each unit, about 15 MB; 1 by default; in a run, what scripts of your own find in :scale.

@@ -30,12 +30,13 @@ pub(super) fn too_many_arguments(surplus: &str) -> Error {
 /// What clap found wrong with the arguments.
 pub(super) fn explain(complaint: &clap::Error, command: &Command) -> Error {
     let named = text(complaint, ContextKind::InvalidArg);
-    let option = find(command, &named).map_or_else(|| named.clone(), spelled);
+    let arg = find(command, &named);
+    let option = arg.map_or_else(|| named.clone(), spelled);
     let value = text(complaint, ContextKind::InvalidValue);
     match complaint.kind() {
         ErrorKind::UnknownArgument => unknown(&named),
         ErrorKind::InvalidValue if value.is_empty() => missing_value(&option),
-        ErrorKind::ValueValidation => rejected(complaint, &option, &value),
+        ErrorKind::ValueValidation => rejected(complaint, arg, &option, &value),
         ErrorKind::TooManyValues => usage(format!("option {option} doesn't allow an argument")),
         ErrorKind::InvalidUtf8 => usage("an argument that must be text is not valid UTF-8"),
         // What else clap can say concerns settings that no option of ours has.
@@ -58,20 +59,23 @@ pub(super) fn spelled(arg: &Arg) -> String {
 
 const HELP_HINT: &str = "Try \"pgmark --help\" for more information.";
 
+const TIME_HINT: &str = "A time is a number, with a unit if you like: 90, 1.5s, 250ms, 5m, 2h.";
+
 fn unknown(named: &str) -> Error {
     let of_pgbench = PGBENCH_OPTIONS.iter().any(|(short, long)| {
         named.strip_prefix("--") == Some(long)
             || short.is_some_and(|letter| named.strip_prefix('-') == Some(&letter.to_string()))
     });
     if of_pgbench {
-        return usage(format!(
-            "option {named} of pgbench is not available in this version of pgmark"
-        ));
+        return usage_with_hint(
+            format!("option {named} of pgbench is not available in this version of pgmark"),
+            "\"pgmark --help\" shows the options there are; the README says what is missing.",
+        );
     }
     match named.strip_prefix('-') {
         Some("W") => usage_with_hint(
             "there is no option -W",
-            "pgmark takes the password from $PGPASSWORD or the password file.",
+            "Give the password in $PGPASSWORD or the connection string.",
         ),
         Some(letter) if !letter.starts_with('-') => usage(format!("invalid option -- '{letter}'")),
         Some(_) => usage(format!("unrecognized option '{named}'")),
@@ -88,13 +92,13 @@ fn missing_value(option: &str) -> Error {
         ),
         "-d/--dbname" => usage_with_hint(
             message,
-            "-d is the database, since version 17 of pgbench too.",
+            "-d is the database, as in pgbench since version 17.",
         ),
         _ => usage(message),
     }
 }
 
-fn rejected(complaint: &clap::Error, option: &str, value: &str) -> Error {
+fn rejected(complaint: &clap::Error, arg: Option<&Arg>, option: &str, value: &str) -> Error {
     let reason = complaint
         .source()
         .and_then(|source| source.downcast_ref::<Rejected>());
@@ -105,9 +109,18 @@ fn rejected(complaint: &clap::Error, option: &str, value: &str) -> Error {
         Some(Rejected::Because(message, Some(hint))) => usage_with_hint(message.clone(), *hint),
         Some(Rejected::Because(message, None)) => usage(message.clone()),
         Some(Rejected::Malformed) | None => {
-            usage(format!("invalid value \"{value}\" for option {option}"))
+            let message = format!("invalid value \"{value}\" for option {option}");
+            if arg.is_some_and(takes_time) {
+                return usage_with_hint(message, TIME_HINT);
+            }
+            usage(message)
         }
     }
+}
+
+fn takes_time(arg: &Arg) -> bool {
+    arg.get_value_names()
+        .is_some_and(|names| names.iter().any(|name| name == "TIME"))
 }
 
 /// The option that clap shows as `--client <N>` or `-c <N>`.

@@ -125,7 +125,7 @@ fn check_database_name(arguments: &Arguments) -> Result<(), Error> {
         (Some(_), Some(surplus)) => Err(too_many_arguments(surplus)),
         (Some(name), None) if name.starts_with('-') => Err(usage_with_hint(
             format!("-d/--dbname needs the name of a database, not \"{name}\""),
-            "-d is the database, as in pgbench since version 18; it no longer means debugging.",
+            "-d is the database, as in pgbench since version 17; it no longer means debugging.",
         )),
         _ => Ok(()),
     }

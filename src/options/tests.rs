@@ -448,15 +448,58 @@ fn a_complaint_points_to_the_remedy() {
         ("-c", "Try \"pgmark --help\" for more information."),
         ("-h", "help is -?"),
         ("-d -n", "no longer means debugging"),
-        ("-W", "PGPASSWORD"),
+        ("-d", "since version 17"),
+        ("-W", "in $PGPASSWORD or the connection string"),
+        ("-T 10abc", "1.5s, 250ms, 5m"),
+        ("-L 1e3", "1.5s, 250ms, 5m"),
+        ("-R 100", "says what is missing"),
+        ("-r", "says what is missing"),
         ("-v x=1", "-D NAME=VALUE"),
         ("-b s", "tpcb-like, simple-update, select-only"),
         ("-b select@x", "add @1"),
         ("-M Prepared", "simple, extended, prepared"),
+        ("-i -I G", "dtgvp"),
         ("-i -I x", "dtgvp"),
     ] {
         let hint = complaint(arguments).hint.unwrap_or_default();
         assert!(hint.contains(remedy), "{arguments}: {hint:?}");
+    }
+}
+
+#[test]
+fn what_clients_cannot_do_yet_is_refused_before_the_run() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("mine.sql");
+    for (text, refused) in [
+        ("select 1 \\gset\n", Some("mine.sql:1: command \"gset\"")),
+        ("select 1 \\aset\n", Some("mine.sql:1: command \"aset\"")),
+        (
+            "select 1;\n\\shell true\n",
+            Some("mine.sql:2: command \"shell\""),
+        ),
+        ("\\setshell x echo 1\n", Some("command \"setshell\"")),
+        (
+            "\\startpipeline\nselect 1;\n\\endpipeline\n",
+            Some("command \"startpipeline\""),
+        ),
+        (
+            "\\if false\n\\shell true\n\\endif\n",
+            Some("command \"shell\""),
+        ),
+        (
+            "\\set x 1\n\\if :x\nselect :x;\n\\endif\n\\sleep 1 ms\n",
+            None,
+        ),
+    ] {
+        std::fs::write(&path, text).expect("a writable directory");
+        let outcome = parse_words(&format!("-f {}", path.display()), &NO_VARIABLES);
+        match (outcome, refused) {
+            (Ok(_), None) => {}
+            (Err(error), Some(essence)) => {
+                assert!(error.to_string().contains(essence), "{text}: {error}");
+            }
+            (outcome, _) => panic!("{text}: {outcome:?}"),
+        }
     }
 }
 

@@ -37,7 +37,11 @@ pub(super) fn from_zero(text: &str) -> Result<u32, Rejected> {
 
 /// A length of time in seconds, or with a unit: `90`, `1.5s`, `250ms`, `5m`, `2h`.
 pub(super) fn seconds(text: &str) -> Result<Duration, Rejected> {
-    duration(text, Duration::from_secs(1), "1..2147483647")
+    duration(
+        text,
+        Duration::from_secs(1),
+        "0.000001..2147483647 (seconds)",
+    )
 }
 
 /// A length of time in milliseconds, or with a unit.
