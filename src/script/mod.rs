@@ -16,6 +16,7 @@ mod functions;
 mod grammar;
 mod meta;
 mod parser;
+mod scanner;
 mod splitter;
 mod sql;
 mod text;
