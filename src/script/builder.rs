@@ -3,24 +3,15 @@
 use super::builtin::Builtin;
 use super::error::{Problem, ScriptError, ScriptErrors, shown};
 use super::variables::{TableBuilder, is_valid_name};
-use super::{Script, ScriptSet, WeightedScript, parser};
+use super::{Dialect, Script, ScriptSet, WeightedScript, parser};
 
 /// The most scripts of a run; pgbench's limit.
 const SCRIPTS_MAX: usize = 128;
 
-/// Which language the scripts are written in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dialect {
-    /// pgbench's, and what it refuses and pgmark understands.
-    #[default]
-    Extended,
-    /// pgbench's alone.
-    Pgbench,
-}
-
 /// Collects scripts and definitions; errors are told together at the end.
 #[derive(Debug, Default)]
 pub struct ScriptSetBuilder {
+    dialect: Dialect,
     scripts: Vec<WeightedScript>,
     table: TableBuilder,
     any_builtin: bool,
@@ -31,8 +22,11 @@ pub struct ScriptSetBuilder {
 
 impl ScriptSetBuilder {
     /// Nothing yet.
-    pub fn new(_dialect: Dialect) -> Self {
-        ScriptSetBuilder::default()
+    pub fn new(dialect: Dialect) -> Self {
+        ScriptSetBuilder {
+            dialect,
+            ..ScriptSetBuilder::default()
+        }
     }
 
     /// Adds the script of a file; `name` is what reports and errors call it. Like for pgbench, a
@@ -54,7 +48,9 @@ impl ScriptSetBuilder {
         if self.scripts_given > SCRIPTS_MAX {
             return;
         }
-        match parser::parse(&name, text, &mut self.table, &mut self.sql_commands) {
+        let parser =
+            parser::Parser::new(self.dialect, &name, &mut self.table, &mut self.sql_commands);
+        match parser.parse(text) {
             Ok(commands) => self.scripts.push(WeightedScript {
                 script: Script { name, commands },
                 weight,

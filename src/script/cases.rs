@@ -166,8 +166,8 @@ enum Outcome {
 }
 
 /// Runs a script as every client does, without a server: SQL commands are only noted down.
-fn run(case: &Case, options: &Options) -> Outcome {
-    let mut builder = ScriptSetBuilder::new(Dialect::Pgbench);
+fn run(case: &Case, options: &Options, dialect: Dialect) -> Outcome {
+    let mut builder = ScriptSetBuilder::new(dialect);
     for define in &options.defines {
         let (name, value) = define.split_once('=').unwrap_or((define, ""));
         builder.define(name.as_bytes(), value.as_bytes());
@@ -246,6 +246,7 @@ impl Client<'_> {
                     script: 0,
                     command: at,
                 },
+                unix_time_us: 0,
             };
             at += 1;
             match &command.kind {
@@ -330,8 +331,11 @@ fn every_case_that_needs_no_server_does_what_pgbench_does() {
     for case in here {
         let options = Options::parse(&case.setup);
         let expected = case.expected(options.clients);
-        let found = run(case, &options);
-        if found != expected {
+        for dialect in [Dialect::Pgbench, Dialect::Extended] {
+            let found = run(case, &options, dialect);
+            if found == expected {
+                continue;
+            }
             wrong.push(format!(
                 "{}: {:?} {:?} ({})\n  expected {expected:?}\n  found    {found:?}",
                 case.section, case.setup, case.expression, case.note

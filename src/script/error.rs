@@ -79,6 +79,9 @@ pub enum Problem {
     /// A byte that begins no token of an expression.
     #[error("unexpected character ({0})")]
     BadCharacter(String),
+    /// A text literal without its closing quote.
+    #[error("text without its closing quote")]
+    UnterminatedText,
     /// No function has this name.
     #[error("unknown function ({name})")]
     UnknownFunction {
@@ -206,6 +209,7 @@ impl Problem {
             Problem::BadVariableName(_) => "bad-var-name",
             Problem::Syntax(_) => "syntax",
             Problem::BadCharacter(_) => "bad-char",
+            Problem::UnterminatedText => "unterminated-text",
             Problem::UnknownFunction { .. } => "unknown-function",
             Problem::ArgumentCount { .. } => "arg-count",
             Problem::IntegerLiteral(_) => "int-literal-range",
@@ -239,6 +243,7 @@ impl Problem {
             | Problem::BadDefine
             | Problem::BadVariableName(_)
             | Problem::BadCharacter(_)
+            | Problem::UnterminatedText
             | Problem::IntegerLiteral(_)
             | Problem::DoubleLiteral(_)
             | Problem::NestedTooDeeply(_)
@@ -409,6 +414,15 @@ pub enum EvalError {
         /// What was given.
         value: f64,
     },
+    /// A text that would become too long.
+    #[error("text would be longer than {0} bytes")]
+    TextTooLong(usize),
+    /// A negative length or count of characters.
+    #[error("number of characters must not be negative: {0}")]
+    NegativeLength(i64),
+    /// An alphabet without any character.
+    #[error("the alphabet of random_text is empty")]
+    EmptyAlphabet,
     /// The size of a permutation.
     #[error("the size of a permutation must be positive, not {0}")]
     PermuteSize(i64),
@@ -527,6 +541,9 @@ impl EvalError {
                 Distribution::Gaussian => "gaussian-param",
                 Distribution::Zipfian => "zipfian-param",
             },
+            EvalError::TextTooLong(_) => "text-too-long",
+            EvalError::NegativeLength(_) => "negative-length",
+            EvalError::EmptyAlphabet => "empty-alphabet",
             EvalError::PermuteSize(_) => "permute-size",
             EvalError::SleepValue { .. } => "sleep-bad-value",
             EvalError::ShellTooLong(_) => "shell-too-long",
@@ -536,7 +553,8 @@ impl EvalError {
     }
 }
 
-/// A table of the codes, so that they can be `&'static str`; nothing is ever coerced to null.
+/// A table of the codes, so that they can be `&'static str`. Nothing is ever coerced to null, and
+/// everything can be coerced to text.
 fn coercion_code(from: Type, to: Type) -> &'static str {
     match (from, to) {
         (Type::Null, Type::Boolean) => "coerce-null-to-boolean",
@@ -549,10 +567,9 @@ fn coercion_code(from: Type, to: Type) -> &'static str {
         (Type::Text, Type::Boolean) => "coerce-text-to-boolean",
         (Type::Text, Type::Integer) => "coerce-text-to-int",
         (Type::Text, Type::Double) => "coerce-text-to-double",
-        (_, Type::Text) => "coerce-to-text",
         (
             Type::Null | Type::Boolean | Type::Integer | Type::Double | Type::Text,
-            Type::Null | Type::Boolean | Type::Integer | Type::Double,
+            Type::Null | Type::Boolean | Type::Integer | Type::Double | Type::Text,
         ) => "coerce",
     }
 }

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
+use super::Dialect;
 use super::error::EvalError;
-use super::functions::{Eval, Function, Nulls};
+use super::functions::{Eval, Function, Nulls, TextArguments};
 use super::value::Value;
 use super::variables::{Slot, Variables};
 use crate::random::Generator;
@@ -25,6 +26,8 @@ pub struct EvalContext<'a> {
     pub messages: &'a mut dyn FnMut(&[u8]),
     /// The command that is executed.
     pub place: Place,
+    /// The time, in microseconds since 1970 (UTC).
+    pub unix_time_us: u64,
 }
 
 /// A command of a run.
@@ -42,7 +45,10 @@ enum Step {
     /// Pushes a constant.
     Constant(Value),
     /// Pushes the value of a variable.
-    Variable(Slot),
+    Variable { slot: Slot, reading: Reading },
+    /// Before a call whose arguments may be text: if one is, all that are variables set from text
+    /// are read as text; if only some are then, there is no text wanted.
+    Agree { variables: Box<[Option<Slot>]> },
     /// Replaces arguments by the result.
     Call {
         function: &'static Function,
@@ -59,6 +65,17 @@ enum Step {
     SkipUnless { skip: usize },
     /// Skips the other branches.
     Skip { skip: usize },
+}
+
+/// What the value of a variable that was set from text is. Other variables have one value only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// What can be guessed from the text; an error if that is nothing.
+    Guess,
+    /// The same, but the text if that is nothing.
+    GuessOrText,
+    /// The text.
+    Text,
 }
 
 /// One `IS [NOT] …`.
@@ -97,7 +114,13 @@ impl Expr {
             at += 1;
             match step {
                 Step::Constant(value) => stack.push(value.clone()),
-                Step::Variable(slot) => stack.push(context.variables.value(*slot)?),
+                Step::Variable { slot, reading } => {
+                    stack.push(reading.value(context.variables, *slot)?);
+                }
+                Step::Agree { variables } => {
+                    let first = stack.len() - variables.len();
+                    agree(&mut stack[first..], variables, context.variables)?;
+                }
                 Step::Call {
                     function,
                     arguments,
@@ -140,6 +163,41 @@ impl Expr {
         }
         Ok(std::mem::replace(top(stack), Value::Null))
     }
+}
+
+impl Reading {
+    fn value(self, variables: &mut Variables, slot: Slot) -> Result<Value, EvalError> {
+        match self {
+            Reading::Guess => variables.value(slot),
+            Reading::GuessOrText => variables.value_or_text(slot),
+            Reading::Text => variables.text_value(slot),
+        }
+    }
+}
+
+/// Makes arguments either text or none of them. `slots` has those that are variables.
+fn agree(
+    arguments: &mut [Value],
+    slots: &[Option<Slot>],
+    variables: &mut Variables,
+) -> Result<(), EvalError> {
+    let is_text = |value: &Value| matches!(value, Value::Text(_));
+    if !arguments.iter().any(is_text) {
+        return Ok(());
+    }
+    let others_are_text = arguments
+        .iter()
+        .zip(slots)
+        .all(|(argument, slot)| slot.is_some() || is_text(argument) || argument.is_null());
+    for (argument, slot) in arguments.iter_mut().zip(slots) {
+        if let Some(slot) = *slot {
+            *argument = match others_are_text {
+                true => variables.text_value(slot)?,
+                false => variables.value(slot)?,
+            };
+        }
+    }
+    Ok(())
 }
 
 fn top(stack: &mut [Value]) -> &mut Value {
@@ -186,7 +244,10 @@ impl Program {
     }
 
     pub fn variable(slot: Slot) -> Self {
-        Program::step(Step::Variable(slot))
+        Program::step(Step::Variable {
+            slot,
+            reading: Reading::Guess,
+        })
     }
 
     fn step(step: Step) -> Self {
@@ -197,7 +258,15 @@ impl Program {
 
     /// A call; of a pure function with constant arguments its result, unless it fails: that is an
     /// error of the run, and only if the run gets there.
-    pub fn call(function: &'static Function, arguments: Vec<Program>) -> Self {
+    pub fn call(
+        dialect: Dialect,
+        function: &'static Function,
+        mut arguments: Vec<Program>,
+    ) -> Self {
+        let agree = match dialect {
+            Dialect::Extended => take_text(function.text, &mut arguments),
+            Dialect::Pgbench => None,
+        };
         if let Some(value) = fold(function, &arguments) {
             return Program::constant(value);
         }
@@ -205,10 +274,13 @@ impl Program {
             function,
             arguments: arguments.len(),
         };
-        arguments
+        let program = arguments
             .into_iter()
-            .fold(Program::default(), Program::then)
-            .push(call)
+            .fold(Program::default(), Program::then);
+        match agree {
+            Some(agree) => program.push(agree).push(call),
+            None => program.push(call),
+        }
     }
 
     /// AND, which false decides, or OR, which true decides.
@@ -259,6 +331,29 @@ impl Program {
     }
 }
 
+/// Lets arguments that are variables be read as text where the function takes it. Returns the step
+/// that has to come before the call.
+fn take_text(text: TextArguments, arguments: &mut [Program]) -> Option<Step> {
+    let wanted = match text {
+        TextArguments::None => return None,
+        TextArguments::At(indices) => {
+            for &index in indices {
+                if let Some(argument) = arguments.get_mut(index) {
+                    argument.read_variable(Reading::Text);
+                }
+            }
+            return None;
+        }
+        TextArguments::Alike => Reading::GuessOrText,
+    };
+    let variables: Box<[Option<Slot>]> = arguments
+        .iter_mut()
+        .map(|argument| argument.read_variable(wanted))
+        .collect();
+    let any = variables.iter().any(Option::is_some);
+    any.then_some(Step::Agree { variables })
+}
+
 fn fold(function: &Function, arguments: &[Program]) -> Option<Value> {
     let Eval::Pure(eval) = function.eval else {
         return None;
@@ -277,6 +372,18 @@ fn fold(function: &Function, arguments: &[Program]) -> Option<Value> {
 }
 
 impl Program {
+    /// If it is nothing but a variable, says how that is read, and returns it.
+    fn read_variable(&mut self, how: Reading) -> Option<Slot> {
+        if self.steps.len() == 1
+            && let Step::Variable { slot, reading } = &mut self.steps[0]
+        {
+            *reading = how;
+            Some(*slot)
+        } else {
+            None
+        }
+    }
+
     fn as_constant(&self) -> Option<Value> {
         if self.steps.len() == 1
             && let Step::Constant(value) = &self.steps[0]

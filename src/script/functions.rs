@@ -1,11 +1,14 @@
 //! The functions and operators of expressions. [`FUNCTIONS`] is the one list of what can be called
 //! by name: parser, error messages and help read it. A new function is a row there.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 use super::error::{Arithmetic, Distribution, EvalError};
 use super::expression::EvalContext;
 use super::value::Value;
+use super::{Dialect, text};
 use crate::random::{self, Span};
 
 /// A function or an operator.
@@ -17,7 +20,10 @@ pub struct Function {
     pub arity: Arity,
     /// What it gives, in one line.
     pub summary: &'static str,
+    /// Whether only [`Dialect::Extended`] knows it.
+    pub extension: bool,
     pub(super) nulls: Nulls,
+    pub(super) text: TextArguments,
     pub(super) eval: Eval,
 }
 
@@ -28,6 +34,8 @@ pub enum Arity {
     Exactly(usize),
     /// This many or more.
     AtLeast(usize),
+    /// At least this many, at most that many.
+    Between(usize, usize),
     /// This many, and a seed that is the variable `default_seed` if it is left out.
     AndSeed(usize),
 }
@@ -38,6 +46,7 @@ impl Arity {
         match self {
             Arity::Exactly(exact) => count == exact,
             Arity::AtLeast(least) => count >= least,
+            Arity::Between(least, most) => (least..=most).contains(&count),
             Arity::AndSeed(least) => count == least || count == least + 1,
         }
     }
@@ -50,9 +59,20 @@ impl fmt::Display for Arity {
             Arity::Exactly(1) => f.write_str("1 argument"),
             Arity::Exactly(exact) => write!(f, "{exact} arguments"),
             Arity::AtLeast(least) => write!(f, "{least} or more arguments"),
+            Arity::Between(least, most) => write!(f, "{least} to {most} arguments"),
             Arity::AndSeed(least) => write!(f, "{least} or {} arguments", least + 1),
         }
     }
+}
+
+/// Which arguments are text, or may be. A variable set from text is read as text there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextArguments {
+    None,
+    /// Those at these indices.
+    At(&'static [usize]),
+    /// All of them or none.
+    Alike,
 }
 
 /// What happens when an argument is null.
@@ -83,7 +103,9 @@ const fn pure(
         name,
         arity,
         summary,
+        extension: false,
         nulls: Nulls::GiveNull,
+        text: TextArguments::None,
         eval: Eval::Pure(eval),
     }
 }
@@ -98,8 +120,27 @@ const fn in_context(
         name,
         arity,
         summary,
+        extension: false,
         nulls: Nulls::GiveNull,
+        text: TextArguments::None,
         eval: Eval::InContext(eval),
+    }
+}
+
+/// Not in pgbench.
+const fn extension(text: TextArguments, function: Function) -> Function {
+    Function {
+        extension: true,
+        text,
+        ..function
+    }
+}
+
+/// Takes numbers, or text if all arguments are.
+const fn alike(function: Function) -> Function {
+    Function {
+        text: TextArguments::Alike,
+        ..function
     }
 }
 
@@ -124,12 +165,12 @@ pub static FUNCTIONS: &[Function] = &[
     pure("exp", Arity::Exactly(1), "e to the power of x", |values| {
         Ok(Value::Double(values[0].double()?.exp()))
     }),
-    pure(
+    alike(pure(
         "greatest",
         Arity::AtLeast(1),
-        "largest of the numbers",
-        |values| extreme(values, |a, b| a > b, |a, b| a > b),
-    ),
+        "largest of the numbers, or of the texts",
+        |values| extreme(values, Ordering::is_gt, |a, b| a > b),
+    )),
     pure(
         "hash",
         Arity::AndSeed(1),
@@ -154,15 +195,42 @@ pub static FUNCTIONS: &[Function] = &[
         "number as an integer, halves rounded to even",
         |values| values[0].integer().map(Value::Integer),
     ),
-    pure(
+    alike(pure(
         "least",
         Arity::AtLeast(1),
-        "smallest of the numbers",
-        |values| extreme(values, |a, b| a < b, |a, b| a < b),
+        "smallest of the numbers, or of the texts",
+        |values| extreme(values, Ordering::is_lt, |a, b| a < b),
+    )),
+    extension(
+        TextArguments::At(&[0]),
+        pure(
+            "length",
+            Arity::Exactly(1),
+            "number of characters",
+            text::length,
+        ),
     ),
     pure("ln", Arity::Exactly(1), "natural logarithm", |values| {
         Ok(Value::Double(values[0].double()?.ln()))
     }),
+    extension(
+        TextArguments::At(&[0, 2]),
+        pure(
+            "lpad",
+            Arity::Between(2, 3),
+            "text filled up from the left to a length, with blanks or a third argument",
+            text::lpad,
+        ),
+    ),
+    extension(
+        TextArguments::At(&[0]),
+        pure(
+            "md5",
+            Arity::Exactly(1),
+            "MD5 hash in hexadecimal",
+            text::md5,
+        ),
+    ),
     pure("mod", Arity::Exactly(2), "integer remainder", remainder),
     pure(
         "permute",
@@ -184,6 +252,18 @@ pub static FUNCTIONS: &[Function] = &[
             Ok(Value::Integer(context.generator.uniform(span)))
         },
     ),
+    Function {
+        nulls: Nulls::AreArguments,
+        ..extension(
+            TextArguments::Alike,
+            in_context(
+                "random_element",
+                Arity::AtLeast(1),
+                "one of the arguments",
+                text::random_element,
+            ),
+        )
+    },
     in_context(
         "random_exponential",
         Arity::Exactly(3),
@@ -205,6 +285,24 @@ pub static FUNCTIONS: &[Function] = &[
             Ok(Value::Integer(context.generator.gaussian(span, parameter)))
         },
     ),
+    extension(
+        TextArguments::At(&[1]),
+        in_context(
+            "random_text",
+            Arity::Between(1, 2),
+            "random text of a length, from an alphabet or of lower-case letters and digits",
+            text::random_text,
+        ),
+    ),
+    extension(
+        TextArguments::None,
+        in_context(
+            "random_uuid",
+            Arity::Exactly(0),
+            "random UUID (version 4)",
+            text::random_uuid,
+        ),
+    ),
     in_context(
         "random_zipfian",
         Arity::Exactly(3),
@@ -218,13 +316,40 @@ pub static FUNCTIONS: &[Function] = &[
     pure("sqrt", Arity::Exactly(1), "square root", |values| {
         Ok(Value::Double(values[0].double()?.sqrt()))
     }),
+    extension(
+        TextArguments::At(&[0]),
+        pure(
+            "substr",
+            Arity::Between(2, 3),
+            "characters from a position (from 1), so many or all",
+            text::substr,
+        ),
+    ),
+    extension(
+        TextArguments::At(&[0]),
+        pure("text", Arity::Exactly(1), "value as text", text::to_text),
+    ),
+    extension(
+        TextArguments::None,
+        in_context(
+            "uuid_v7",
+            Arity::Exactly(0),
+            "UUID of the current time (version 7)",
+            text::uuid_v7,
+        ),
+    ),
 ];
 
-/// The function of a name written in any case.
-pub(super) fn find(name: &[u8]) -> Option<&'static Function> {
+/// The functions that a dialect knows.
+pub(super) fn known(dialect: Dialect) -> impl Iterator<Item = &'static Function> {
     FUNCTIONS
         .iter()
-        .find(|function| function.name.as_bytes().eq_ignore_ascii_case(name))
+        .filter(move |function| dialect == Dialect::Extended || !function.extension)
+}
+
+/// The function of a name written in any case.
+pub(super) fn find(name: &[u8], dialect: Dialect) -> Option<&'static Function> {
+    known(dialect).find(|function| function.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
 const fn operator(
@@ -253,18 +378,22 @@ pub(super) static MULTIPLY: Function = operator("*", "product", |values| {
 });
 pub(super) static DIVIDE: Function = operator("/", "quotient", divide);
 pub(super) static REMAINDER: Function = operator("%", "integer remainder", remainder);
-pub(super) static LESS: Function = operator("<", "less than", |values| {
-    compare(values, |a, b| a < b, |a, b| a < b)
-});
-pub(super) static LESS_OR_EQUAL: Function = operator("<=", "at most", |values| {
-    compare(values, |a, b| a <= b, |a, b| a <= b)
-});
-pub(super) static EQUAL: Function = operator("=", "equal to", |values| {
-    compare(values, |a, b| a == b, |a, b| a == b)
-});
-pub(super) static NOT_EQUAL: Function = operator("<>", "not equal to", |values| {
-    compare(values, |a, b| a != b, |a, b| a != b)
-});
+pub(super) static LESS: Function = alike(operator("<", "less than", |values| {
+    compare(values, Ordering::is_lt, |a, b| a < b)
+}));
+pub(super) static LESS_OR_EQUAL: Function = alike(operator("<=", "at most", |values| {
+    compare(values, Ordering::is_le, |a, b| a <= b)
+}));
+pub(super) static EQUAL: Function = alike(operator("=", "equal to", |values| {
+    compare(values, Ordering::is_eq, |a, b| a == b)
+}));
+pub(super) static NOT_EQUAL: Function = alike(operator("<>", "not equal to", |values| {
+    compare(values, Ordering::is_ne, |a, b| a != b)
+}));
+pub(super) static CONCATENATE: Function = extension(
+    TextArguments::At(&[0, 1]),
+    operator("||", "texts joined", text::concatenate),
+);
 pub(super) static BIT_OR: Function =
     operator("|", "bitwise or", |values| bits(values, |a, b| a | b));
 pub(super) static BIT_XOR: Function = operator("#", "bitwise exclusive or", |values| {
@@ -314,16 +443,19 @@ fn remainder(values: &[Value]) -> Result<Value, EvalError> {
     Ok(Value::Integer(dividend.wrapping_rem(divisor)))
 }
 
-/// Compares doubles if either operand is one, else both must be integers.
+/// Compares texts byte by byte, doubles if either operand is one, else both must be integers.
+#[inline]
 fn compare(
     values: &[Value],
-    integers: fn(&i64, &i64) -> bool,
+    holds: fn(Ordering) -> bool,
     doubles: fn(&f64, &f64) -> bool,
 ) -> Result<Value, EvalError> {
-    let holds = if any_double(values) {
+    let holds = if let [Value::Text(left), Value::Text(right)] = values {
+        holds(left.cmp(right))
+    } else if any_double(values) {
         doubles(&values[0].double()?, &values[1].double()?)
     } else {
-        integers(&values[0].integer()?, &values[1].integer()?)
+        holds(values[0].integer()?.cmp(&values[1].integer()?))
     };
     Ok(Value::Boolean(holds))
 }
@@ -356,13 +488,27 @@ fn power(values: &[Value]) -> Result<Value, EvalError> {
     Ok(Value::Double(base.powf(exponent)))
 }
 
-/// The last of the values that no earlier one beats. With NaN, which beats nothing and is beaten by
+/// The last of the values that no earlier one beats: of texts, doubles if any is one, else integers.
+/// With NaN, which beats nothing and is beaten by
 /// nothing, the later one wins.
 fn extreme(
     values: &[Value],
-    integers: fn(i64, i64) -> bool,
+    beats: fn(Ordering) -> bool,
     doubles: fn(f64, f64) -> bool,
 ) -> Result<Value, EvalError> {
+    if let [Value::Text(first), rest @ ..] = values
+        && rest.iter().all(|value| matches!(value, Value::Text(_)))
+    {
+        let mut best = first;
+        for value in rest {
+            if let Value::Text(next) = value
+                && !beats(best.cmp(next))
+            {
+                best = next;
+            }
+        }
+        return Ok(Value::Text(Arc::clone(best)));
+    }
     if any_double(values) {
         let mut best = values[0].double()?;
         for value in &values[1..] {
@@ -374,7 +520,7 @@ fn extreme(
     let mut best = values[0].integer()?;
     for value in &values[1..] {
         let next = value.integer()?;
-        best = if integers(best, next) { best } else { next };
+        best = if beats(best.cmp(&next)) { best } else { next };
     }
     Ok(Value::Integer(best))
 }
@@ -467,7 +613,10 @@ mod tests {
             );
             assert!(!function.summary.is_empty() && !function.summary.ends_with('.'));
             let upper = function.name.to_ascii_uppercase();
-            assert!(find(upper.as_bytes()).is_some_and(|found| found.name == function.name));
+            assert!(
+                find(upper.as_bytes(), Dialect::Extended)
+                    .is_some_and(|found| found.name == function.name)
+            );
         }
     }
 

@@ -1,9 +1,11 @@
 //! The grammar of expressions: tokens in, [`Expr`] out. Operators wait on a stack until what follows
 //! binds less tightly; only parentheses, calls and CASE recurse.
 
+use std::sync::Arc;
+
 use super::error::{Problem, Unexpected, nearest, shown};
 use super::expression::{Expr, Is, Program};
-use super::functions::{self, Arity, FUNCTIONS, Function};
+use super::functions::{self, Arity, Function};
 use super::token::{Fault, Keyword, Symbol, Token, Tokens};
 use super::value::Value;
 use super::variables::TableBuilder;
@@ -90,6 +92,7 @@ fn next(token: Token<'_>) -> Option<(Level, Next)> {
         | Token::IntegerMinimum
         | Token::Double(_)
         | Token::Variable(_)
+        | Token::Text(_)
         | Token::Name(_)
         | Token::End => None,
     }
@@ -126,6 +129,7 @@ fn next_symbol(symbol: Symbol) -> Option<(Level, Next)> {
         Symbol::NotEqual => (Level::Comparison, Infix::Call(&f::NOT_EQUAL)),
         Symbol::Ampersand => (Level::Bits, Infix::Call(&f::BIT_AND)),
         Symbol::Bar => (Level::Bits, Infix::Call(&f::BIT_OR)),
+        Symbol::Concatenate => (Level::Bits, Infix::Call(&f::CONCATENATE)),
         Symbol::Hash => (Level::Bits, Infix::Call(&f::BIT_XOR)),
         Symbol::ShiftLeft => (Level::Bits, Infix::Call(&f::SHIFT_LEFT)),
         Symbol::ShiftRight => (Level::Bits, Infix::Call(&f::SHIFT_RIGHT)),
@@ -252,21 +256,27 @@ impl Parser<'_, '_> {
         let right = self.pop();
         let program = match operator {
             Operator::Prefix(Prefix::Minus) => {
-                Program::call(&functions::SUBTRACT, vec![integer(0), right])
+                self.call_of(&functions::SUBTRACT, vec![integer(0), right])
             }
-            Operator::Prefix(Prefix::Not) => Program::call(&functions::NOT, vec![right]),
+            Operator::Prefix(Prefix::Not) => self.call_of(&functions::NOT, vec![right]),
             Operator::Prefix(Prefix::Complement) => {
-                Program::call(&functions::BIT_XOR, vec![right, integer(-1)])
+                self.call_of(&functions::BIT_XOR, vec![right, integer(-1)])
             }
             Operator::Infix(Infix::Logic { decisive }) => self.pop().short_circuit(decisive, right),
             Operator::Infix(Infix::Call(function)) => {
-                Program::call(function, vec![self.pop(), right])
+                let left = self.pop();
+                self.call_of(function, vec![left, right])
             }
             Operator::Infix(Infix::Mirrored(function)) => {
-                Program::call(function, vec![right, self.pop()])
+                let left = self.pop();
+                self.call_of(function, vec![right, left])
             }
         };
         self.operands.push(program);
+    }
+
+    fn call_of(&self, function: &'static Function, arguments: Vec<Program>) -> Program {
+        Program::call(self.tokens.dialect(), function, arguments)
     }
 
     fn is(&mut self) -> Parsed {
@@ -319,6 +329,7 @@ impl Parser<'_, '_> {
                 self.operands.push(Program::variable(slot));
                 self.advance()
             }
+            Token::Text(quoted) => self.constant(Value::Text(unquoted(quoted))),
             Token::Name(name) => self.call(name),
             Token::Keyword(Keyword::Null) => self.constant(Value::Null),
             Token::Keyword(Keyword::True) => self.constant(Value::Boolean(true)),
@@ -393,7 +404,7 @@ impl Parser<'_, '_> {
         if function.arity == Arity::AndSeed(arguments.len()) {
             arguments.push(Program::variable(self.table.slot(b"default_seed")));
         }
-        self.operands.push(Program::call(function, arguments));
+        self.operands.push(self.call_of(function, arguments));
     }
 
     fn check_arity(&self, function: &Function, arguments: usize) -> Parsed {
@@ -407,10 +418,13 @@ impl Parser<'_, '_> {
     }
 
     fn function(&self, name: &[u8]) -> Parsed<&'static Function> {
-        functions::find(name).ok_or_else(|| {
+        functions::find(name, self.tokens.dialect()).ok_or_else(|| {
             self.fault(Problem::UnknownFunction {
                 name: shown(name),
-                nearest: nearest(name, FUNCTIONS.iter().map(|function| function.name)),
+                nearest: nearest(
+                    name,
+                    functions::known(self.tokens.dialect()).map(|function| function.name),
+                ),
             })
         })
     }
@@ -436,23 +450,49 @@ impl Parser<'_, '_> {
     }
 }
 
+/// What a text literal means: doubled quotes are single ones.
+fn unquoted(quoted: &[u8]) -> Arc<[u8]> {
+    let mut quote = false;
+    quoted
+        .iter()
+        .copied()
+        .filter(|&byte| {
+            quote = byte == b'\'' && !quote;
+            !quote
+        })
+        .collect()
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::random::Generator;
     use crate::script::variables::Automatic;
-    use crate::script::{EvalContext, EvalError, Place};
+    use crate::script::{Dialect, EvalContext, EvalError, Place};
 
     fn parsed(text: &str) -> Result<(Expr, TableBuilder), Fault> {
         let mut table = TableBuilder::default();
-        let expression = parse(Tokens::new(text.as_bytes(), 0, true), &mut table)?;
+        let expression = parse(
+            Tokens::new(Dialect::Extended, text.as_bytes(), 0, true),
+            &mut table,
+        )?;
         Ok((expression, table))
     }
 
     /// The value with `:v` = 1 defined.
     fn value(text: &str) -> Result<Value, EvalError> {
+        value_with(text, &[("v", "1")])
+    }
+
+    /// The value where these variables are set from text.
+    pub(in crate::script) fn value_with(
+        text: &str,
+        defined: &[(&str, &str)],
+    ) -> Result<Value, EvalError> {
         let (expression, mut table) = parsed(text).unwrap_or_else(|fault| panic!("{fault:?}"));
-        table.define(b"v", b"1");
+        for (name, value) in defined {
+            table.define(name.as_bytes(), value.as_bytes());
+        }
         let mut variables = table.finish().initial(&Automatic {
             scale: 1,
             client_id: 0,
@@ -467,6 +507,7 @@ mod tests {
                 script: 0,
                 command: 0,
             },
+            unix_time_us: 1_700_000_000_123_456,
         };
         expression.evaluate(&mut context)
     }

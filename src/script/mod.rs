@@ -16,13 +16,15 @@ mod functions;
 mod grammar;
 mod meta;
 mod parser;
+mod scanner;
 mod splitter;
 mod sql;
+mod text;
 mod token;
 mod value;
 mod variables;
 
-pub use builder::{Dialect, ScriptSetBuilder};
+pub use builder::ScriptSetBuilder;
 pub use error::{EvalError, Excerpt, Problem, ScriptError, ScriptErrors, Structure, Type};
 pub use expression::{EvalContext, Expr, Place};
 pub use functions::{Arity, FUNCTIONS, Function};
@@ -33,6 +35,16 @@ pub use variables::{Automatic, Slot, VariableTable, Variables, is_valid_name};
 
 use crate::random::Generator;
 use builtin::BUILTINS;
+
+/// Which language the scripts are written in. Whatever pgbench accepts means the same in both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// pgbench's, and what it refuses and pgmark understands.
+    #[default]
+    Extended,
+    /// pgbench's alone.
+    Pgbench,
+}
 
 /// All scripts of a run with the variables that they mention.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use super::sql::{Capture, CapturedRows, Sql};
 use super::token::{Fault, Tokens, skip_blanks, word_at};
 use super::value::parse_integer;
 use super::variables::TableBuilder;
-use super::{Command, CommandKind, blocks};
+use super::{Command, CommandKind, Dialect, blocks};
 
 /// The most errors that are told of one script; whoever has more has one cause to find first.
 const ERRORS_MAX: usize = 20;
@@ -51,46 +51,55 @@ const NAMES: [(&str, Name); 13] = [
     ("syncpipeline", Name::SyncPipeline),
 ];
 
-/// Parses the text of a script. `sql_number` counts the SQL commands of all scripts.
-pub(super) fn parse(
-    source: &str,
-    text: &[u8],
-    table: &mut TableBuilder,
-    sql_number: &mut usize,
-) -> Result<Vec<Command>, Vec<ScriptError>> {
-    let mut parser = Parser {
-        source,
-        table,
-        sql_number,
-        commands: Vec::new(),
-        errors: Vec::new(),
-    };
-    for piece in Splitter::new(text) {
-        if parser.errors.len() == ERRORS_MAX {
-            parser.give_up();
-            break;
-        }
-        match piece {
-            Piece::Sql { text, line } => parser.sql(text, line),
-            Piece::Meta {
-                text,
-                line,
-                terminated,
-            } => parser.meta(text, line, terminated),
-        }
-    }
-    parser.finish()
-}
-
-struct Parser<'p> {
+/// Reads one script.
+pub(super) struct Parser<'p> {
+    dialect: Dialect,
     source: &'p str,
     table: &'p mut TableBuilder,
+    /// Counts the SQL commands of all scripts.
     sql_number: &'p mut usize,
     commands: Vec<Command>,
     errors: Vec<ScriptError>,
 }
 
-impl Parser<'_> {
+impl<'p> Parser<'p> {
+    /// Begins with the script that errors will call `source`. `sql_number` counts on over all
+    /// scripts.
+    pub fn new(
+        dialect: Dialect,
+        source: &'p str,
+        table: &'p mut TableBuilder,
+        sql_number: &'p mut usize,
+    ) -> Self {
+        Parser {
+            dialect,
+            source,
+            table,
+            sql_number,
+            commands: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// The commands of the script, or all that is wrong with it.
+    pub fn parse(mut self, text: &[u8]) -> Result<Vec<Command>, Vec<ScriptError>> {
+        for piece in Splitter::new(text) {
+            if self.errors.len() == ERRORS_MAX {
+                self.give_up();
+                break;
+            }
+            match piece {
+                Piece::Sql { text, line } => self.sql(text, line),
+                Piece::Meta {
+                    text,
+                    line,
+                    terminated,
+                } => self.meta(text, line, terminated),
+            }
+        }
+        self.finish()
+    }
+
     fn sql(&mut self, text: Vec<u8>, line: u64) {
         let sql = Sql::new(&text, *self.sql_number, self.table);
         *self.sql_number += 1;
@@ -109,6 +118,7 @@ impl Parser<'_> {
             text,
             start: line_end,
             terminated,
+            dialect: self.dialect,
         };
         match self.meta_command(written, &arguments) {
             Ok(Some(kind)) => {
@@ -320,6 +330,7 @@ struct Arguments<'a> {
     text: &'a [u8],
     start: usize,
     terminated: bool,
+    dialect: Dialect,
 }
 
 #[derive(Clone, Copy)]
@@ -334,7 +345,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn tokens_from(&self, start: usize) -> Tokens<'a> {
-        Tokens::new(self.text, start, self.terminated)
+        Tokens::new(self.dialect, self.text, start, self.terminated)
     }
 
     /// The words; an error if there are more than `allowed`.
@@ -407,14 +418,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn errors(text: &str) -> Vec<ScriptError> {
-        parse(
-            "s.sql",
-            text.as_bytes(),
-            &mut TableBuilder::default(),
-            &mut 0,
-        )
-        .err()
-        .unwrap_or_default()
+        let mut table = TableBuilder::default();
+        Parser::new(Dialect::Pgbench, "s.sql", &mut table, &mut 0)
+            .parse(text.as_bytes())
+            .err()
+            .unwrap_or_default()
     }
 
     fn code(text: &str) -> Option<&'static str> {
@@ -544,7 +552,8 @@ mod tests {
 
     /// Parses, and checks that every caret points into what is shown.
     fn check(text: &[u8]) {
-        let result = parse("s", text, &mut TableBuilder::default(), &mut 0);
+        let mut table = TableBuilder::default();
+        let result = Parser::new(Dialect::Extended, "s", &mut table, &mut 0).parse(text);
         for error in result.err().unwrap_or_default() {
             if let Some(Excerpt {
                 text: shown,

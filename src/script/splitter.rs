@@ -1,7 +1,8 @@
 //! Splits the text of a script into SQL commands and meta commands, as psql's lexer does. Works on
 //! bytes in one pass and never fails: what SQL means is the server's business.
 
-use super::variables::{is_letter, is_name_byte};
+use super::scanner::{Scanner, Token};
+use super::variables::is_name_byte;
 
 /// A piece of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(super) enum Piece<'a> {
 /// Reads the pieces of a script.
 pub(super) struct Splitter<'a> {
     text: &'a [u8],
-    at: usize,
+    scanner: Scanner<'a>,
     lines: LineCounter<'a>,
     // What is open survives a meta command, as in psql: a semicolon inside of a parenthesis that was
     // opened before the meta command still does not split.
@@ -33,7 +34,7 @@ impl<'a> Splitter<'a> {
     pub fn new(text: &'a [u8]) -> Self {
         Splitter {
             text,
-            at: 0,
+            scanner: Scanner::new(text),
             lines: LineCounter::new(text),
             parentheses: 0,
             body: RoutineBody::default(),
@@ -41,7 +42,7 @@ impl<'a> Splitter<'a> {
     }
 
     fn byte(&self, offset: usize) -> Option<u8> {
-        self.text.get(self.at + offset).copied()
+        self.scanner.byte(offset)
     }
 
     /// Reads on to the end of an SQL command; none if there was nothing to send.
@@ -49,13 +50,13 @@ impl<'a> Splitter<'a> {
         let mut sql = Vec::new();
         let mut begin = None;
         while let Some(byte) = self.byte(0) {
-            let start = self.at;
+            let start = self.scanner.at;
             match byte {
                 b'\\' => match self.byte(1) {
                     Some(escaped @ (b';' | b':')) => {
                         begin.get_or_insert(start);
                         sql.push(escaped);
-                        self.at += 2;
+                        self.scanner.at += 2;
                         if escaped == b';' && self.parentheses == 0 {
                             self.body.restart();
                         }
@@ -66,7 +67,7 @@ impl<'a> Splitter<'a> {
                 b';' if self.parentheses == 0 && !self.body.is_open() => {
                     begin.get_or_insert(start);
                     sql.push(b';');
-                    self.at += 1;
+                    self.scanner.at += 1;
                     self.body.restart();
                     break;
                 }
@@ -75,189 +76,44 @@ impl<'a> Splitter<'a> {
                     sql.extend_from_slice(b"FALSE");
                     continue;
                 }
-                _ => self.token(byte),
+                _ => self.token(),
             }
-            let dropped = sql.is_empty() && is_dropped(&self.text[start..self.at]);
+            let dropped = sql.is_empty() && is_dropped(&self.text[start..self.scanner.at]);
             if !dropped {
                 begin.get_or_insert(start);
-                sql.extend_from_slice(&self.text[start..self.at]);
+                sql.extend_from_slice(&self.text[start..self.scanner.at]);
             }
         }
         let line = self.lines.line_of(begin?);
         Some(Piece::Sql { text: sql, line })
     }
 
-    /// Moves behind the token that begins with `byte`.
-    fn token(&mut self, byte: u8) {
-        match (byte, self.byte(1)) {
-            (b'-', Some(b'-')) => self.skip_line_comment(),
-            (b'/', Some(b'*')) => self.skip_block_comment(),
-            (b'\'', _) => self.skip_quoted(b'\''),
-            (b'"', _) => self.skip_quoted(b'"'),
-            (b'e' | b'E', Some(b'\'')) => self.skip_escape_string(),
-            (b'$', _) => self.skip_dollar(),
-            _ if is_letter(byte) => self.skip_word(),
-            _ if byte.is_ascii_digit() => self.skip_number(),
-            _ => {
-                self.at += 1;
-                match byte {
-                    b'(' => self.parentheses += 1,
-                    b')' => self.parentheses = self.parentheses.saturating_sub(1),
-                    _ => {}
-                }
-            }
+    /// Moves behind the token that begins here, and keeps track of what it opens or closes.
+    fn token(&mut self) {
+        match self.scanner.token() {
+            Token::Byte(b'(') => self.parentheses += 1,
+            Token::Byte(b')') => self.parentheses = self.parentheses.saturating_sub(1),
+            Token::Word(word) if self.parentheses == 0 => self.body.word(word),
+            Token::Byte(_) | Token::Word(_) | Token::Other => {}
         }
-    }
-
-    fn skip_while(&mut self, keep: impl Fn(u8) -> bool) {
-        self.at += self.text[self.at..]
-            .iter()
-            .take_while(|&&byte| keep(byte))
-            .count();
-    }
-
-    fn skip_line_comment(&mut self) {
-        self.skip_while(|byte| !matches!(byte, b'\n' | b'\r'));
-    }
-
-    fn skip_block_comment(&mut self) {
-        let mut depth = 0_usize;
-        while let Some(byte) = self.byte(0) {
-            match (byte, self.byte(1)) {
-                (b'/', Some(b'*')) => {
-                    depth += 1;
-                    self.at += 2;
-                }
-                (b'*', Some(b'/')) => {
-                    depth -= 1;
-                    self.at += 2;
-                    if depth == 0 {
-                        return;
-                    }
-                }
-                _ => self.at += 1,
-            }
-        }
-    }
-
-    /// Up to the next quote. A doubled quote needs no care: it ends one string and begins another.
-    fn skip_quoted(&mut self, quote: u8) {
-        self.at += 1;
-        self.skip_while(|byte| byte != quote);
-        self.skip_one();
-    }
-
-    fn skip_one(&mut self) {
-        self.at = (self.at + 1).min(self.text.len());
-    }
-
-    /// A string in which a backslash escapes the next byte, with its continuations, which would
-    /// be read wrongly as strings of their own.
-    fn skip_escape_string(&mut self) {
-        self.at += 1;
-        loop {
-            self.skip_one();
-            while let Some(byte) = self.byte(0) {
-                match byte {
-                    b'\'' => break,
-                    b'\\' => self.skip_one(),
-                    _ => {}
-                }
-                self.skip_one();
-            }
-            self.skip_one();
-            if self.byte(0) == Some(b'\'') {
-                continue;
-            }
-            match self.continuation() {
-                Some(quote) => self.at = quote,
-                None => return,
-            }
-        }
-    }
-
-    /// The place of the quote with which a string goes on after white space that has a newline.
-    fn continuation(&self) -> Option<usize> {
-        let mut ahead = self.at;
-        let mut newline = false;
-        loop {
-            match self.text.get(ahead)? {
-                b'\'' if newline => return Some(ahead),
-                b'\n' | b'\r' => {
-                    newline = true;
-                    ahead += 1;
-                }
-                b' ' | b'\t' | b'\x0b' | b'\x0c' => ahead += 1,
-                b'-' if self.text.get(ahead + 1) == Some(&b'-') => {
-                    ahead += self.text[ahead..]
-                        .iter()
-                        .take_while(|byte| !matches!(byte, b'\n' | b'\r'))
-                        .count();
-                }
-                _ => return None,
-            }
-        }
-    }
-
-    /// A dollar quote up to its end, or a dollar sign that begins none.
-    fn skip_dollar(&mut self) {
-        let rest = &self.text[self.at..];
-        let tag_length = rest[1..]
-            .iter()
-            .take_while(|&&byte| is_name_byte(byte))
-            .count();
-        let begins =
-            rest.get(1 + tag_length) == Some(&b'$') && (tag_length == 0 || is_letter(rest[1]));
-        if !begins {
-            self.at += 1;
-            return;
-        }
-        let quote = &rest[..tag_length + 2];
-        let mut end = quote.len();
-        loop {
-            let Some(dollar) = rest[end..].iter().position(|&byte| byte == b'$') else {
-                self.at = self.text.len();
-                return;
-            };
-            end += dollar;
-            if rest[end..].starts_with(quote) {
-                self.at += end + quote.len();
-                return;
-            }
-            end += 1;
-        }
-    }
-
-    fn skip_word(&mut self) {
-        let start = self.at;
-        self.skip_while(|byte| is_name_byte(byte) || byte == b'$');
-        if self.parentheses == 0 {
-            self.body.word(&self.text[start..self.at]);
-        }
-    }
-
-    /// Digits with the letters glued to them, which are neither words nor the start of a string. A
-    /// dollar sign ends it.
-    fn skip_number(&mut self) {
-        self.skip_while(is_name_byte);
     }
 
     /// Moves behind `:{?name}` if it stands here.
     fn variable_test(&mut self) -> bool {
-        let Some(rest) = self.text[self.at..].strip_prefix(b":{?") else {
+        let Some(rest) = self.text[self.scanner.at..].strip_prefix(b":{?") else {
             return false;
         };
         let name = rest.iter().take_while(|&&byte| is_name_byte(byte)).count();
         let found = name > 0 && rest.get(name) == Some(&b'}');
         if found {
-            self.at += name + 4;
+            self.scanner.at += name + 4;
         }
         found
     }
 
     /// The meta command that begins at the backslash here.
     fn meta(&mut self) -> Piece<'a> {
-        let start = self.at;
+        let start = self.scanner.at;
         let line = self.lines.line_of(start);
         let mut end = start + 1;
         let terminated = loop {
@@ -268,7 +124,7 @@ impl<'a> Splitter<'a> {
             }
         };
         // The line feed stays, as white space before what follows.
-        self.at = end;
+        self.scanner.at = end;
         Piece::Meta {
             text: &self.text[start..end],
             line,
@@ -291,7 +147,7 @@ impl<'a> Iterator for Splitter<'a> {
     type Item = Piece<'a>;
 
     fn next(&mut self) -> Option<Piece<'a>> {
-        while self.at < self.text.len() {
+        while self.scanner.at < self.text.len() {
             if let Some(sql) = self.sql() {
                 return Some(sql);
             }

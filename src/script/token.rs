@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::Dialect;
 use super::error::{Problem, shown};
 use super::value::{parse_double, parse_integer};
 use super::variables::{is_letter, is_name_byte};
@@ -14,6 +15,8 @@ pub(super) enum Token<'a> {
     IntegerMinimum,
     Double(f64),
     Variable(&'a [u8]),
+    /// Text between single quotes, those inside still doubled.
+    Text(&'a [u8]),
     /// A word that is no keyword.
     Name(&'a [u8]),
     Keyword(Keyword),
@@ -74,6 +77,7 @@ pub(super) enum Symbol {
     NotEqual,
     Ampersand,
     Bar,
+    Concatenate,
     Hash,
     ShiftLeft,
     ShiftRight,
@@ -83,8 +87,9 @@ pub(super) enum Symbol {
     Comma,
 }
 
-/// Longer ones before those that they begin with.
-const SYMBOLS: [(&[u8], Symbol); 21] = [
+/// Longer ones before those that they begin with. The first one is an extension.
+const SYMBOLS: [(&[u8], Symbol); 22] = [
+    (b"||", Symbol::Concatenate),
     (b"<=", Symbol::LessOrEqual),
     (b"<>", Symbol::NotEqual),
     (b"<<", Symbol::ShiftLeft),
@@ -118,6 +123,7 @@ pub(super) struct Fault {
 
 /// Reads tokens from the text of a meta command.
 pub(super) struct Tokens<'a> {
+    dialect: Dialect,
     text: &'a [u8],
     at: usize,
     /// Whether a line feed follows the text.
@@ -128,13 +134,19 @@ pub(super) struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     /// Begins to read at an offset.
-    pub fn new(text: &'a [u8], at: usize, terminated: bool) -> Self {
+    pub fn new(dialect: Dialect, text: &'a [u8], at: usize, terminated: bool) -> Self {
         Tokens {
+            dialect,
             text,
             at,
             terminated,
             span: at..at,
         }
+    }
+
+    /// The language that is read.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// The next token.
@@ -152,7 +164,8 @@ impl<'a> Tokens<'a> {
                 let length = name_length(rest);
                 (Ok(word(&rest[..length])), length)
             }
-            _ => symbol(rest),
+            [b'\'', ..] if self.dialect == Dialect::Extended => text(rest),
+            _ => symbol(self.dialect, rest),
         };
         self.span = self.at..self.at + length;
         self.at += length;
@@ -191,11 +204,29 @@ fn word(word: &[u8]) -> Token<'_> {
         .map_or(Token::Name(word), |&(_, keyword)| Token::Keyword(keyword))
 }
 
-fn symbol<'a>(text: &[u8]) -> (Result<Token<'a>, Problem>, usize) {
-    match SYMBOLS.iter().find(|(symbol, _)| text.starts_with(symbol)) {
+fn symbol<'a>(dialect: Dialect, text: &[u8]) -> (Result<Token<'a>, Problem>, usize) {
+    let symbols = match dialect {
+        Dialect::Extended => &SYMBOLS[..],
+        Dialect::Pgbench => &SYMBOLS[1..],
+    };
+    match symbols.iter().find(|(symbol, _)| text.starts_with(symbol)) {
         Some(&(spelling, symbol)) => (Ok(Token::Symbol(symbol)), spelling.len()),
         None => (Err(Problem::BadCharacter(shown(&text[..1]))), 1),
     }
+}
+
+/// A single quote up to the next one that is not doubled.
+fn text(text: &[u8]) -> (Result<Token<'_>, Problem>, usize) {
+    let mut end = 1;
+    while let Some(byte) = text.get(end) {
+        let doubled = text.get(end + 1) == Some(&b'\'');
+        match byte {
+            b'\'' if !doubled => return (Ok(Token::Text(&text[1..end])), end + 1),
+            b'\'' => end += 2,
+            _ => end += 1,
+        }
+    }
+    (Err(Problem::UnterminatedText), text.len())
 }
 
 /// Digits, or digits with a point, an exponent, or both.
@@ -268,7 +299,7 @@ mod tests {
     use super::*;
 
     fn tokens(text: &str) -> Result<Vec<Token<'_>>, Fault> {
-        let mut tokens = Tokens::new(text.as_bytes(), 0, true);
+        let mut tokens = Tokens::new(Dialect::Pgbench, text.as_bytes(), 0, true);
         let mut read = Vec::new();
         loop {
             match tokens.next()? {
@@ -299,6 +330,18 @@ mod tests {
         ] {
             assert_eq!(tokens(text), Ok(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn text_is_a_token_of_the_extended_dialect() {
+        let read = |text: &'static str| {
+            let mut tokens = Tokens::new(Dialect::Extended, text.as_bytes(), 0, true);
+            tokens.next().map_err(|fault| fault.problem.code())
+        };
+        assert_eq!(read("'a''b' || 'c'"), Ok(Token::Text(b"a''b")));
+        assert_eq!(read("''"), Ok(Token::Text(b"")));
+        assert_eq!(read("'a''"), Err("unterminated-text"));
+        assert_eq!(read("||"), Ok(Token::Symbol(Symbol::Concatenate)));
     }
 
     #[test]

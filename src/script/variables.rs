@@ -230,6 +230,20 @@ impl Variables {
         }
     }
 
+    /// The value of a variable where text is wanted: text from outside is not guessed from.
+    pub(super) fn text_value(&mut self, slot: Slot) -> Result<Value, EvalError> {
+        match &self.values[slot.index()] {
+            Variable::Text { text, .. } => Ok(Value::Text(Arc::from(&text[..]))),
+            Variable::Undefined | Variable::Value(_) => self.value(slot),
+        }
+    }
+
+    /// The value of a variable where text will do: text from outside stays text if there is nothing
+    /// to guess from it.
+    pub(super) fn value_or_text(&mut self, slot: Slot) -> Result<Value, EvalError> {
+        self.value(slot).or_else(|_| self.text_value(slot))
+    }
+
     /// Whether the variable has a value, be it null.
     pub fn is_defined(&self, slot: Slot) -> bool {
         !matches!(self.values[slot.index()], Variable::Undefined)
