@@ -508,7 +508,6 @@ impl Worker {
         }));
         self.recorder.advance_to(now);
         self.recorder.flush();
-        let _ = self.notices.send(Notice::Done);
     }
 }
 
