@@ -511,6 +511,47 @@ mod tests {
     }
 
     #[test]
+    fn what_the_server_did_is_told_and_what_is_unsafe() {
+        let safe = ServerActivity::default();
+        let cases = [
+            (
+                ServerActivity {
+                    checkpoints: Some(2),
+                    wal_bytes: Some(590_000),
+                    same_host: Some(true),
+                    ..safe.clone()
+                },
+                100,
+                "2 checkpoints, 5.9 kB WAL per transaction, on this host",
+            ),
+            (
+                ServerActivity {
+                    checkpoints: Some(1),
+                    wal_bytes: Some(1_200),
+                    unsafe_settings: vec!["fsync off".to_owned()],
+                    same_host: Some(false),
+                    ..safe.clone()
+                },
+                100,
+                "1 checkpoint, 12 B WAL per transaction, fsync off, on another host",
+            ),
+            (
+                ServerActivity {
+                    checkpoints: Some(0),
+                    wal_bytes: Some(10),
+                    ..safe.clone()
+                },
+                0,
+                "no checkpoint",
+            ),
+            (safe, 100, ""),
+        ];
+        for (activity, processed, expected) in cases {
+            assert_eq!(server_words(&activity, processed).join(", "), expected);
+        }
+    }
+
+    #[test]
     fn sizes_have_the_unit_that_fits() {
         for (bytes, expected) in [
             (0.0, "0 B"),

@@ -131,6 +131,8 @@ fn no_checkpoint(result: &RunResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::testing;
     use super::*;
 
@@ -193,16 +195,19 @@ mod tests {
 
     #[test]
     fn a_short_run_that_writes_should_see_a_checkpoint() {
-        let with = |checkpoints, wal_bytes| {
+        let with = |checkpoints, wal_bytes, timeout_s| {
             let mut result = testing::timed();
             if let Some(server) = &mut result.facts.server {
-                server.checkpoints = Some(checkpoints);
-                server.wal_bytes = Some(wal_bytes);
+                server.checkpoints = checkpoints;
+                server.wal_bytes = wal_bytes;
+                server.checkpoint_timeout = Some(Duration::from_secs(timeout_s));
             }
             about(&result, "no checkpoint fell into this run")
         };
-        assert_eq!(with(0, 10_000_000), 1);
-        assert_eq!(with(1, 10_000_000), 0);
-        assert_eq!(with(0, 1_000), 0);
+        assert_eq!(with(Some(0), Some(10_000_000), 300), 1);
+        assert_eq!(with(Some(0), Some(10_000_000), 5), 0);
+        assert_eq!(with(Some(1), Some(10_000_000), 300), 0);
+        assert_eq!(with(Some(0), Some(1_000), 300), 0);
+        assert_eq!(with(None, None, 300), 0);
     }
 }

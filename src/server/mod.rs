@@ -11,7 +11,7 @@ use std::time::Duration;
 use postgres::error::SqlState;
 use postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
-pub use self::activity::{Activity, ActivityDelta, checkpoint_notice, summary};
+pub use self::activity::{Activity, ActivityDelta};
 use crate::console::{Console, PROGRAM};
 use crate::control::server_message;
 use crate::error::{Error, Report};
