@@ -34,7 +34,6 @@ fn facts(clients: u32, stop: StopRule) -> Facts {
             checkpoints: Some(2),
             wal_bytes: Some(5_900_000),
             unsafe_settings: vec!["fsync off".to_owned()],
-            assertions: false,
             same_host: Some(true),
             checkpoint_timeout: Some(Duration::from_secs(300)),
         }),

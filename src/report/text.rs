@@ -380,7 +380,6 @@ fn server_words(activity: &ServerActivity, processed: u64) -> Vec<String> {
     });
     let mut words: Vec<String> = checkpoints.into_iter().chain(wal).collect();
     words.extend(activity.unsafe_settings.iter().cloned());
-    words.extend(activity.assertions.then(|| "assertions on".to_owned()));
     words.extend(host);
     words
 }

@@ -287,6 +287,28 @@ mod tests {
         partitions_are_counted(&mut client);
     }
 
+    #[test]
+    fn only_what_is_not_at_its_safe_default_deviates() {
+        let settings = |value: &str, assertions: &str| Settings {
+            fsync: Some(value.to_owned()),
+            synchronous_commit: Some(value.to_owned()),
+            full_page_writes: Some(value.to_owned()),
+            debug_assertions: Some(assertions.to_owned()),
+            checkpoint_timeout: None,
+        };
+        assert_eq!(settings("on", "off").deviations(), Vec::<String>::new());
+        assert_eq!(Settings::default().deviations(), Vec::<String>::new());
+        assert_eq!(
+            settings("off", "on").deviations(),
+            [
+                "fsync off",
+                "synchronous_commit off",
+                "full_page_writes off",
+                "assertions on"
+            ]
+        );
+    }
+
     fn tables_that_are_missing_are_told_of(client: &mut Client) {
         let (console, recording) = recorded();
         vacuum(client, Vacuum::Default, &console);
