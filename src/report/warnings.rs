@@ -65,7 +65,7 @@ fn saturation(measured: &Measured) -> Option<String> {
     let latency_ns = measured.total.latency.sum_ns() as f64;
     let reason = if busiest > BUSY_LIMIT {
         format!("the busiest thread was {:.0}% busy", busiest * 100.0)
-    } else if delay_ns > DELAY_LIMIT * latency_ns {
+    } else if latency_ns > 0.0 && delay_ns > DELAY_LIMIT * latency_ns {
         format!(
             "client delay is {:.0}% of all latency",
             100.0 * delay_ns / latency_ns
@@ -167,6 +167,9 @@ mod tests {
         let latency_ns = result.measured.total.latency.sum_ns() as u64;
         result.measured.workers[0].delay_sum_ns = latency_ns / 10;
         assert_eq!(about(&result, "client delay is 10% of all latency"), 1);
+
+        // Where nothing was processed there is no latency to compare with.
+        assert_eq!(about(&testing::all_failed(), "client delay"), 0);
     }
 
     #[test]
