@@ -130,7 +130,7 @@ impl TransactionRecord {
     pub fn lag_ns(&self) -> u64 {
         match self.outcome {
             Outcome::Skipped => self.finished_at.nanos_since(self.scheduled_at),
-            _ => self
+            Outcome::Processed | Outcome::Failed | Outcome::Aborted(_) => self
                 .started_at
                 .nanos_since(self.scheduled_at)
                 .saturating_sub(self.connecting_in_wait_ns()),
