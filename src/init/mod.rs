@@ -31,13 +31,6 @@ const _: () = assert!(progress::ROWS_PER_LINE.is_multiple_of(ROWS_PER_CHUNK));
 /// bounds what is sent in vain (about 200 MB) after the server ran out of disk.
 const ROWS_PER_COPY: u64 = 10_000_000;
 
-/// Which steps were taken and how long each took.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InitReport {
-    /// In the order in which they were taken.
-    pub steps: Vec<(InitStep, Duration)>,
-}
-
 /// Takes the steps of `tables` on `client` and says so on `console`, at last with the times.
 ///
 /// Once `stop` is set nothing further is begun and rows stop flowing; whoever sets it also sends
@@ -52,7 +45,7 @@ pub fn run(
     console: &Console,
     clock: &Clock,
     stop: &AtomicBool,
-) -> Result<InitReport, Error> {
+) -> Result<(), Error> {
     let mut session = InitSession {
         client,
         tables,
@@ -67,14 +60,13 @@ pub fn run(
         session.take(step)?;
         steps.push((step, clock.now() - started_at));
     }
-    let report = InitReport { steps };
-    console.line(&report.done_line());
-    Ok(report)
+    console.line(&done_line(&steps));
+    Ok(())
 }
 
 impl InitStep {
     /// What it is called in the line of times.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             InitStep::DropTables => "drop tables",
             InitStep::CreateTables => "create tables",
@@ -96,21 +88,19 @@ impl InitStep {
     }
 }
 
-impl InitReport {
-    /// `done in 0.36 s (drop tables 0.01 s, create tables 0.00 s, …).`
-    pub fn done_line(&self) -> String {
-        let total: Duration = self.steps.iter().map(|(_, duration)| duration).sum();
-        let steps: Vec<String> = self
-            .steps
-            .iter()
-            .map(|(step, duration)| format!("{} {:.2} s", step.name(), duration.as_secs_f64()))
-            .collect();
-        format!(
-            "done in {:.2} s ({}).",
-            total.as_secs_f64(),
-            steps.join(", ")
-        )
-    }
+/// The steps taken and how long each took:
+/// `done in 0.36 s (drop tables 0.01 s, create tables 0.00 s, …).`
+fn done_line(steps: &[(InitStep, Duration)]) -> String {
+    let total: Duration = steps.iter().map(|(_, duration)| duration).sum();
+    let each: Vec<String> = steps
+        .iter()
+        .map(|(step, duration)| format!("{} {:.2} s", step.name(), duration.as_secs_f64()))
+        .collect();
+    format!(
+        "done in {:.2} s ({}).",
+        total.as_secs_f64(),
+        each.join(", ")
+    )
 }
 
 /// One table while it is filled.
@@ -270,13 +260,14 @@ mod tests {
 
     #[test]
     fn the_last_line_tells_the_time_of_each_step() {
-        let report = |steps: &[(InitStep, u64)]| InitReport {
-            steps: steps
-                .iter()
+        let line = |steps: &[(InitStep, u64)]| {
+            let with_ms = steps.iter();
+            let steps: Vec<_> = with_ms
                 .map(|&(step, ms)| (step, Duration::from_millis(ms)))
-                .collect(),
+                .collect();
+            done_line(&steps)
         };
-        assert_eq!(report(&[]).done_line(), "done in 0.00 s ().");
+        assert_eq!(line(&[]), "done in 0.00 s ().");
         let steps = [
             (InitStep::DropTables, 10),
             (InitStep::CreateTables, 0),
@@ -285,7 +276,7 @@ mod tests {
             (InitStep::PrimaryKeys, 110),
         ];
         assert_eq!(
-            report(&steps).done_line(),
+            line(&steps),
             "done in 1.36 s (drop tables 0.01 s, create tables 0.00 s, client-side generate \
              1.17 s, vacuum 0.07 s, primary keys 0.11 s)."
         );
@@ -315,7 +306,7 @@ mod tests {
             scale: 2,
             quiet: false,
         };
-        let outcome = run(client, &tables, &console, &Clock::start(), stop).map(|_| ());
+        let outcome = run(client, &tables, &console, &Clock::start(), stop);
         (outcome, recording.text())
     }
 

@@ -94,7 +94,6 @@ fn initialise(plan: &InitPlan, signals: &Signals, around: &Surroundings<'_>) -> 
             &around.clock,
             signals.stopped(),
         )
-        .map(drop)
     })
 }
 
