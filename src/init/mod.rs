@@ -12,12 +12,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use postgres::{Client, SimpleQueryMessage};
+use postgres::Client;
 
 use self::progress::Progress;
 use self::rows::FilledTable;
 use crate::console::Console;
-use crate::control::server_message;
+use crate::control::{self, server_message};
 use crate::error::{Error, Report};
 use crate::plan::{InitStep, Tables};
 use crate::time::{Clock, Timestamp};
@@ -211,14 +211,10 @@ impl InitSession<'_> {
     /// The answer to a question of one boolean; no row means no.
     fn ask(&mut self, question: &str) -> Result<bool, Error> {
         self.check_stop()?;
-        let messages = self
-            .client
-            .simple_query(question)
+        let rows = control::rows(self.client, question)
             .map_err(|error| statement_failed(question, &error))?;
-        Ok(messages.iter().any(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0) == Some("t"),
-            _ => false,
-        }))
+        let answer = rows.first().and_then(|row| row.try_get(0).ok()?);
+        Ok(answer == Some("t"))
     }
 
     fn check_stop(&self) -> Result<(), Error> {
@@ -248,7 +244,6 @@ mod tests {
     use crate::cluster::tests::temporary_cluster;
     use crate::conninfo::Target;
     use crate::console::tests::recorded;
-    use crate::control;
 
     const ALL_STEPS: [InitStep; 5] = [
         InitStep::DropTables,

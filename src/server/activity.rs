@@ -3,7 +3,8 @@
 
 use postgres::Client;
 
-use super::{number, rows};
+use super::number;
+use crate::control::rows;
 
 /// Counters of the server at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,11 +9,11 @@ mod activity;
 use std::time::Duration;
 
 use postgres::error::SqlState;
-use postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
+use postgres::{Client, SimpleQueryRow};
 
 pub use self::activity::{Activity, ActivityDelta};
 use crate::console::{Console, PROGRAM};
-use crate::control::server_message;
+use crate::control::{rows, server_message};
 use crate::error::{Error, Report};
 use crate::plan::Vacuum;
 
@@ -214,18 +214,6 @@ pub fn vacuum(client: &mut Client, vacuum: Vacuum, console: &Console) {
 
 fn initialization_hint(database: &str) -> String {
     format!("Perhaps you need to do initialization (\"{PROGRAM} -i\") in database \"{database}\".")
-}
-
-/// The rows of the answer. The simple protocol also works through poolers that know no other.
-fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQueryRow>, postgres::Error> {
-    let messages = client.simple_query(statement)?;
-    Ok(messages
-        .into_iter()
-        .filter_map(|message| match message {
-            SimpleQueryMessage::Row(row) => Some(row),
-            _ => None,
-        })
-        .collect())
 }
 
 fn number(row: &SimpleQueryRow, index: usize) -> Option<u64> {
