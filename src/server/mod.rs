@@ -167,11 +167,11 @@ pub fn partitions(client: &mut Client, database: &str) -> Result<Option<Partitio
                 .hint(initialization_hint(database)),
         ));
     };
-    let method = match row.get(0) {
-        None => return Ok(None),
-        Some("r") => PartitionMethod::Range,
-        Some("h") => PartitionMethod::Hash,
-        Some(other) => {
+    let method = match row.try_get(0) {
+        Ok(None) | Err(_) => return Ok(None),
+        Ok(Some("r")) => PartitionMethod::Range,
+        Ok(Some("h")) => PartitionMethod::Hash,
+        Ok(Some(other)) => {
             return Err(Error::Server(Report::new(format!(
                 "pgbench_accounts is partitioned by an unknown method: \"{other}\""
             ))));
