@@ -1,11 +1,11 @@
 //! The control connection: a blocking client of our own for initialisation, detection and
-//! vacuum, opened from a resolved [`Target`]. It is never part of the load.
+//! vacuum, opened from a resolved [`Target`], and how it is asked. It is never part of the load.
 //!
 //! Reads no environment and no files: whatever matters is in the target.
 
 use postgres::config::SslMode;
 use postgres::error::DbError;
-use postgres::{Client, Config, NoTls};
+use postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
 use crate::conninfo::{Host, HostName, Target};
 use crate::console::Console;
@@ -25,6 +25,22 @@ pub fn connect(target: &Target, console: &Console) -> Result<Client, Error> {
         }
     }
     Err(Error::Connect(connect_report(target, &failures)))
+}
+
+/// The rows that `statement` gives. The simple protocol also works through poolers that know no
+/// other.
+///
+/// # Errors
+/// Those of the server and of the connection.
+pub fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQueryRow>, postgres::Error> {
+    let messages = client.simple_query(statement)?;
+    Ok(messages
+        .into_iter()
+        .filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        })
+        .collect())
 }
 
 /// What the server or the driver says about `error`, in one or more lines: the way in which

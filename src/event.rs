@@ -130,7 +130,7 @@ impl TransactionRecord {
     pub fn lag_ns(&self) -> u64 {
         match self.outcome {
             Outcome::Skipped => self.finished_at.nanos_since(self.scheduled_at),
-            _ => self
+            Outcome::Processed | Outcome::Failed | Outcome::Aborted(_) => self
                 .started_at
                 .nanos_since(self.scheduled_at)
                 .saturating_sub(self.connecting_in_wait_ns()),
@@ -295,14 +295,11 @@ pub enum Report {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod testing {
     use super::*;
 
-    fn at(ms: u64) -> Timestamp {
-        Timestamp::from_nanos(ms * 1_000_000)
-    }
-
-    fn record() -> TransactionRecord {
+    /// The first transaction of client 0, processed at the first try, for tests to vary.
+    pub(crate) fn processed(started_at: Timestamp, finished_at: Timestamp) -> TransactionRecord {
         TransactionRecord {
             client: 0,
             script: 0,
@@ -311,12 +308,25 @@ mod tests {
             phase: Phase::Run,
             tries: 1,
             number: 1,
-            scheduled_at: at(100),
-            started_at: at(100),
-            finished_at: at(110),
+            scheduled_at: started_at,
+            started_at,
+            finished_at,
             connecting_ns: 0,
             untimed_ns: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::from_nanos(ms * 1_000_000)
+    }
+
+    fn record() -> TransactionRecord {
+        testing::processed(at(100), at(110))
     }
 
     #[test]

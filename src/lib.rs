@@ -27,7 +27,7 @@
 //! | [`random`] | generator, streams, distributions, bit for bit those of pgbench | time |
 //! | [`script`] | text in, commands out; evaluation | I/O, time, protocol |
 //! | [`protocol`] | a session without a socket: bytes in, bytes and events out | sockets, time |
-//! | [`transport`] | one non-blocking socket | clients, scripts |
+//! | [`transport`] | one non-blocking socket; beside the loop, names looked up and cancellations sent | clients, scripts |
 //! | [`event`] | plain records from worker to collector; latency and its siblings are methods there | anything that allocates |
 //! | [`worker`] | a thread's loop, its clients as state machines, its timers | files, stdout |
 //! | [`stats`] | distributions, counts, noise; `record` and `merge` are the only writers | threads, output |

@@ -89,11 +89,9 @@ pub struct ServerActivity {
     pub checkpoints: Option<u64>,
     /// WAL written, bytes.
     pub wal_bytes: Option<u64>,
-    /// Settings among fsync, synchronous_commit and full_page_writes that are not at their safe
-    /// default, each with its value: `fsync off`.
+    /// What among fsync, synchronous_commit, full_page_writes and assertions is not at its safe
+    /// default, each with its value: `fsync off`, `assertions on`.
     pub unsafe_settings: Vec<String>,
-    /// The server was built with assertions.
-    pub assertions: bool,
     /// Client and server run on one machine; `None` where that is not known.
     pub same_host: Option<bool>,
     /// The server's `checkpoint_timeout`.

@@ -152,6 +152,25 @@ fn a_signal_cancels_what_does_not_end_by_itself() {
 }
 
 #[test]
+fn a_thread_that_is_done_early_leaves_the_others_to_the_signals() {
+    let _turn = measuring();
+    let server = Server::shared();
+    // Of two threads with one client each, the first is done at once.
+    let running = pgmark(server)
+        .args("-c 2 -j 2 -T 60")
+        .env("PGAPPNAME", "lonely")
+        .script("SELECT 1 / :client_id;\nSELECT pg_sleep(600);")
+        .start();
+    running.wait_for_stderr("client 0 script 0 aborted");
+    wait_until("the other client is alone at work", || {
+        executing(server, "lonely", "pg_sleep") == 1 && server.sessions("lonely") == 1
+    });
+    running.signal(Signal::INT);
+    running.finish().expect_status(130);
+    assert_none_left(server, "lonely");
+}
+
+#[test]
 fn a_sleep_of_the_script_is_cut_by_a_signal() {
     let server = Server::shared();
     let running = pgmark(server)

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{Collector, CollectorPlan, Log, Progress};
+use crate::event::testing::processed;
 use crate::event::{
-    Batch, ClientRecord, ConnectionRecord, Event, Outcome, Phase, Report, SpanKind, SqlState,
-    TransactionRecord,
+    Batch, ClientRecord, ConnectionRecord, Event, Phase, Report, SpanKind, TransactionRecord,
 };
 use crate::plan::StopRule;
 use crate::result::Measured;
@@ -44,22 +44,12 @@ impl Write for Memory {
 /// A processed transaction of client 0.
 pub(crate) fn transaction(from_ms: i64, to_ms: i64) -> TransactionRecord {
     TransactionRecord {
-        client: 0,
-        script: 0,
-        outcome: Outcome::Processed,
-        sqlstate: SqlState::NONE,
         phase: if from_ms < 0 {
             Phase::Warmup
         } else {
             Phase::Run
         },
-        tries: 1,
-        number: 1,
-        scheduled_at: at(from_ms),
-        started_at: at(from_ms),
-        finished_at: at(to_ms),
-        connecting_ns: 0,
-        untimed_ns: 0,
+        ..processed(at(from_ms), at(to_ms))
     }
 }
 

@@ -273,7 +273,8 @@ fn find(name: &str) -> Result<&'static Keyword, SettingsError> {
         })
 }
 
-/// The keyword that takes the fewest edits to get to, if that is at most a third of its letters.
+/// The keyword that takes the fewest edits to get to, if those are at most a third of its letters,
+/// rounded up.
 fn nearest(name: &str) -> Option<&'static str> {
     KEYWORDS
         .iter()

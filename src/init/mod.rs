@@ -12,12 +12,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use postgres::{Client, SimpleQueryMessage};
+use postgres::Client;
 
 use self::progress::Progress;
 use self::rows::FilledTable;
 use crate::console::Console;
-use crate::control::server_message;
+use crate::control::{self, server_message};
 use crate::error::{Error, Report};
 use crate::plan::{InitStep, Tables};
 use crate::time::{Clock, Timestamp};
@@ -30,13 +30,6 @@ const _: () = assert!(progress::ROWS_PER_LINE.is_multiple_of(ROWS_PER_CHUNK));
 /// Rows that are sent by one COPY. The driver tells of an error only when a COPY ends, so this
 /// bounds what is sent in vain (about 200 MB) after the server ran out of disk.
 const ROWS_PER_COPY: u64 = 10_000_000;
-
-/// Which steps were taken and how long each took.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InitReport {
-    /// In the order in which they were taken.
-    pub steps: Vec<(InitStep, Duration)>,
-}
 
 /// Takes the steps of `tables` on `client` and says so on `console`, at last with the times.
 ///
@@ -52,7 +45,7 @@ pub fn run(
     console: &Console,
     clock: &Clock,
     stop: &AtomicBool,
-) -> Result<InitReport, Error> {
+) -> Result<(), Error> {
     let mut session = InitSession {
         client,
         tables,
@@ -67,14 +60,13 @@ pub fn run(
         session.take(step)?;
         steps.push((step, clock.now() - started_at));
     }
-    let report = InitReport { steps };
-    console.line(&report.done_line());
-    Ok(report)
+    console.line(&done_line(&steps));
+    Ok(())
 }
 
 impl InitStep {
     /// What it is called in the line of times.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             InitStep::DropTables => "drop tables",
             InitStep::CreateTables => "create tables",
@@ -96,21 +88,19 @@ impl InitStep {
     }
 }
 
-impl InitReport {
-    /// `done in 0.36 s (drop tables 0.01 s, create tables 0.00 s, …).`
-    pub fn done_line(&self) -> String {
-        let total: Duration = self.steps.iter().map(|(_, duration)| duration).sum();
-        let steps: Vec<String> = self
-            .steps
-            .iter()
-            .map(|(step, duration)| format!("{} {:.2} s", step.name(), duration.as_secs_f64()))
-            .collect();
-        format!(
-            "done in {:.2} s ({}).",
-            total.as_secs_f64(),
-            steps.join(", ")
-        )
-    }
+/// The steps taken and how long each took:
+/// `done in 0.36 s (drop tables 0.01 s, create tables 0.00 s, …).`
+fn done_line(steps: &[(InitStep, Duration)]) -> String {
+    let total: Duration = steps.iter().map(|(_, duration)| duration).sum();
+    let each: Vec<String> = steps
+        .iter()
+        .map(|(step, duration)| format!("{} {:.2} s", step.name(), duration.as_secs_f64()))
+        .collect();
+    format!(
+        "done in {:.2} s ({}).",
+        total.as_secs_f64(),
+        each.join(", ")
+    )
 }
 
 /// One table while it is filled.
@@ -221,14 +211,10 @@ impl InitSession<'_> {
     /// The answer to a question of one boolean; no row means no.
     fn ask(&mut self, question: &str) -> Result<bool, Error> {
         self.check_stop()?;
-        let messages = self
-            .client
-            .simple_query(question)
+        let rows = control::rows(self.client, question)
             .map_err(|error| statement_failed(question, &error))?;
-        Ok(messages.iter().any(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0) == Some("t"),
-            _ => false,
-        }))
+        let answer = rows.first().and_then(|row| row.try_get(0).ok()?);
+        Ok(answer == Some("t"))
     }
 
     fn check_stop(&self) -> Result<(), Error> {
@@ -258,7 +244,6 @@ mod tests {
     use crate::cluster::tests::temporary_cluster;
     use crate::conninfo::Target;
     use crate::console::tests::recorded;
-    use crate::control;
 
     const ALL_STEPS: [InitStep; 5] = [
         InitStep::DropTables,
@@ -270,13 +255,14 @@ mod tests {
 
     #[test]
     fn the_last_line_tells_the_time_of_each_step() {
-        let report = |steps: &[(InitStep, u64)]| InitReport {
-            steps: steps
-                .iter()
+        let line = |steps: &[(InitStep, u64)]| {
+            let with_ms = steps.iter();
+            let steps: Vec<_> = with_ms
                 .map(|&(step, ms)| (step, Duration::from_millis(ms)))
-                .collect(),
+                .collect();
+            done_line(&steps)
         };
-        assert_eq!(report(&[]).done_line(), "done in 0.00 s ().");
+        assert_eq!(line(&[]), "done in 0.00 s ().");
         let steps = [
             (InitStep::DropTables, 10),
             (InitStep::CreateTables, 0),
@@ -285,7 +271,7 @@ mod tests {
             (InitStep::PrimaryKeys, 110),
         ];
         assert_eq!(
-            report(&steps).done_line(),
+            line(&steps),
             "done in 1.36 s (drop tables 0.01 s, create tables 0.00 s, client-side generate \
              1.17 s, vacuum 0.07 s, primary keys 0.11 s)."
         );
@@ -315,7 +301,7 @@ mod tests {
             scale: 2,
             quiet: false,
         };
-        let outcome = run(client, &tables, &console, &Clock::start(), stop).map(|_| ());
+        let outcome = run(client, &tables, &console, &Clock::start(), stop);
         (outcome, recording.text())
     }
 

@@ -34,7 +34,6 @@ fn facts(clients: u32, stop: StopRule) -> Facts {
             checkpoints: Some(2),
             wal_bytes: Some(5_900_000),
             unsafe_settings: vec!["fsync off".to_owned()],
-            assertions: false,
             same_host: Some(true),
             checkpoint_timeout: Some(Duration::from_secs(300)),
         }),
@@ -70,7 +69,7 @@ fn joined(facts: Facts, mut measured: Measured) -> RunResult {
 }
 
 /// Four clients for five seconds; latencies differ from client to client.
-pub(super) fn timed() -> RunResult {
+pub(crate) fn timed() -> RunResult {
     let mut story = Story::of_seconds(4, 5);
     for (client, each) in (0..).zip([3, 5, 8, 13]) {
         story.span(client, SpanKind::Connect, -22, -2);
@@ -80,7 +79,7 @@ pub(super) fn timed() -> RunResult {
 }
 
 /// As [`timed`], but one of the clients slows down in between, stopped by a signal.
-pub(super) fn interrupted() -> RunResult {
+pub(crate) fn interrupted() -> RunResult {
     let mut story = Story::of_seconds(2, 60);
     story.works(0, 4, 0, 3_000);
     let slow = story.works(1, 4, 0, 1_000);
@@ -95,7 +94,7 @@ pub(super) fn interrupted() -> RunResult {
 }
 
 /// `-C`: 100 ms to connect, 10 ms to work.
-pub(super) fn reconnecting() -> RunResult {
+pub(crate) fn reconnecting() -> RunResult {
     let mut story = Story::of_seconds(4, 5);
     (0..4).for_each(|client| story.reconnects(client, 100, 10, 5_000));
     let facts = Facts {
@@ -106,7 +105,7 @@ pub(super) fn reconnecting() -> RunResult {
 }
 
 /// Two scripts, a latency limit, retries, failures: a number of transactions for each client.
-pub(super) fn several_scripts() -> RunResult {
+pub(crate) fn several_scripts() -> RunResult {
     let stop = StopRule::Transactions(100);
     let limit = Some(Duration::from_millis(15));
     let mut story = Story::new(2, stop);
@@ -157,7 +156,7 @@ pub(super) fn several_scripts() -> RunResult {
 }
 
 /// Every client died of its first transaction.
-pub(super) fn nothing_attempted() -> RunResult {
+pub(crate) fn nothing_attempted() -> RunResult {
     let stop = StopRule::Transactions(3);
     let mut story = Story::new(2, stop);
     for client in 0..2 {
@@ -173,7 +172,7 @@ pub(super) fn nothing_attempted() -> RunResult {
 }
 
 /// Every transaction failed, and none can be tried often enough.
-pub(super) fn all_failed() -> RunResult {
+pub(crate) fn all_failed() -> RunResult {
     let mut story = Story::of_seconds(1, 1);
     for begin in (0..1_000).step_by(100) {
         let outcome = Outcome::Failed;
@@ -192,7 +191,7 @@ pub(super) fn all_failed() -> RunResult {
 }
 
 /// One of every kind, by name.
-pub(super) fn of_every_kind() -> Vec<(&'static str, RunResult)> {
+pub(crate) fn of_every_kind() -> Vec<(&'static str, RunResult)> {
     vec![
         ("timed", timed()),
         ("interrupted", interrupted()),
@@ -204,7 +203,7 @@ pub(super) fn of_every_kind() -> Vec<(&'static str, RunResult)> {
 }
 
 /// A log that lost rows to a full disk.
-pub(super) fn cut_log(rows_written: u64, rows_lost: u64) -> LogResult {
+pub(crate) fn cut_log(rows_written: u64, rows_lost: u64) -> LogResult {
     LogResult {
         path: PathBuf::from("run.csv"),
         rows_written,

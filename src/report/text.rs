@@ -380,7 +380,6 @@ fn server_words(activity: &ServerActivity, processed: u64) -> Vec<String> {
     });
     let mut words: Vec<String> = checkpoints.into_iter().chain(wal).collect();
     words.extend(activity.unsafe_settings.iter().cloned());
-    words.extend(activity.assertions.then(|| "assertions on".to_owned()));
     words.extend(host);
     words
 }
@@ -508,6 +507,47 @@ mod tests {
             percentiles_ms(&latency, &[99.0, 99.9]),
             "p99 990.118, p99.9 n/a"
         );
+    }
+
+    #[test]
+    fn what_the_server_did_is_told_and_what_is_unsafe() {
+        let safe = ServerActivity::default();
+        let cases = [
+            (
+                ServerActivity {
+                    checkpoints: Some(2),
+                    wal_bytes: Some(590_000),
+                    same_host: Some(true),
+                    ..safe.clone()
+                },
+                100,
+                "2 checkpoints, 5.9 kB WAL per transaction, on this host",
+            ),
+            (
+                ServerActivity {
+                    checkpoints: Some(1),
+                    wal_bytes: Some(1_200),
+                    unsafe_settings: vec!["fsync off".to_owned()],
+                    same_host: Some(false),
+                    ..safe.clone()
+                },
+                100,
+                "1 checkpoint, 12 B WAL per transaction, fsync off, on another host",
+            ),
+            (
+                ServerActivity {
+                    checkpoints: Some(0),
+                    wal_bytes: Some(10),
+                    ..safe.clone()
+                },
+                0,
+                "no checkpoint",
+            ),
+            (safe, 100, ""),
+        ];
+        for (activity, processed, expected) in cases {
+            assert_eq!(server_words(&activity, processed).join(", "), expected);
+        }
     }
 
     #[test]

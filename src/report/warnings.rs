@@ -65,7 +65,7 @@ fn saturation(measured: &Measured) -> Option<String> {
     let latency_ns = measured.total.latency.sum_ns() as f64;
     let reason = if busiest > BUSY_LIMIT {
         format!("the busiest thread was {:.0}% busy", busiest * 100.0)
-    } else if delay_ns > DELAY_LIMIT * latency_ns {
+    } else if latency_ns > 0.0 && delay_ns > DELAY_LIMIT * latency_ns {
         format!(
             "client delay is {:.0}% of all latency",
             100.0 * delay_ns / latency_ns
@@ -131,6 +131,8 @@ fn no_checkpoint(result: &RunResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::testing;
     use super::*;
 
@@ -165,6 +167,9 @@ mod tests {
         let latency_ns = result.measured.total.latency.sum_ns() as u64;
         result.measured.workers[0].delay_sum_ns = latency_ns / 10;
         assert_eq!(about(&result, "client delay is 10% of all latency"), 1);
+
+        // Where nothing was processed there is no latency to compare with.
+        assert_eq!(about(&testing::all_failed(), "client delay"), 0);
     }
 
     #[test]
@@ -193,16 +198,19 @@ mod tests {
 
     #[test]
     fn a_short_run_that_writes_should_see_a_checkpoint() {
-        let with = |checkpoints, wal_bytes| {
+        let with = |checkpoints, wal_bytes, timeout_s| {
             let mut result = testing::timed();
             if let Some(server) = &mut result.facts.server {
-                server.checkpoints = Some(checkpoints);
-                server.wal_bytes = Some(wal_bytes);
+                server.checkpoints = checkpoints;
+                server.wal_bytes = wal_bytes;
+                server.checkpoint_timeout = Some(Duration::from_secs(timeout_s));
             }
             about(&result, "no checkpoint fell into this run")
         };
-        assert_eq!(with(0, 10_000_000), 1);
-        assert_eq!(with(1, 10_000_000), 0);
-        assert_eq!(with(0, 1_000), 0);
+        assert_eq!(with(Some(0), Some(10_000_000), 300), 1);
+        assert_eq!(with(Some(0), Some(10_000_000), 5), 0);
+        assert_eq!(with(Some(1), Some(10_000_000), 300), 0);
+        assert_eq!(with(Some(0), Some(1_000), 300), 0);
+        assert_eq!(with(None, None, 300), 0);
     }
 }

@@ -81,7 +81,6 @@ fn server_activity(facts: &ServerFacts, delta: &ActivityDelta) -> ServerActivity
         checkpoints: delta.0.checkpoints,
         wal_bytes: delta.0.wal_bytes,
         unsafe_settings: facts.settings.deviations(),
-        assertions: facts.settings.debug_assertions.as_deref() == Some("on"),
         same_host: facts.same_host,
         checkpoint_timeout: facts.settings.checkpoint_timeout,
     }

@@ -94,7 +94,6 @@ fn initialise(plan: &InitPlan, signals: &Signals, around: &Surroundings<'_>) -> 
             &around.clock,
             signals.stopped(),
         )
-        .map(drop)
     })
 }
 
@@ -203,7 +202,7 @@ fn benchmark(
         return Ok(ExitStatus::Interrupted(signal));
     };
     let facts = facts::gather(&run, &prepared, &driven.ending, &around.console);
-    conclude(&RunResult { facts, measured }, around)
+    Ok(conclude(&RunResult { facts, measured }, around))
 }
 
 /// What the control connection learned before the run.
@@ -415,9 +414,10 @@ fn internal(who: &str) -> Error {
 }
 
 /// Prints the summary and what has to be said about it.
-fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> Result<ExitStatus, Error> {
+fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> ExitStatus {
     let summary = report::text::write_summary(result, around.stdout);
-    if let Err(error) = summary.and_then(|()| around.stdout.flush()) {
+    let written = summary.and_then(|()| around.stdout.flush());
+    if let Err(error) = &written {
         around
             .console
             .error(&format!("could not write the summary: {error}"));
@@ -436,11 +436,85 @@ fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> Result<ExitSta
         .log
         .as_ref()
         .is_some_and(|log| log.rows_lost > 0);
-    let status = ExitStatus::of_result(result, lost_rows || !violations.is_empty());
+    let at_fault = written.is_err() || lost_rows || !violations.is_empty();
+    let status = ExitStatus::of_result(result, at_fault);
     if status == ExitStatus::Aborted {
         around
             .console
             .error("Run was aborted; the above results are incomplete.");
     }
-    Ok(status)
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::console::tests::recorded;
+    use crate::report::testing;
+
+    /// The exit status after `result`, and what standard error says.
+    fn concluded(result: &RunResult, stdout: &mut dyn Write) -> (ExitStatus, String) {
+        let (console, recording) = recorded();
+        let clock = Clock::manual(0);
+        let mut around = Surroundings {
+            stdout,
+            console,
+            clock,
+        };
+        (conclude(result, &mut around), recording.text())
+    }
+
+    #[test]
+    fn the_status_tells_how_the_run_went() {
+        let mut out_of_balance = testing::timed();
+        out_of_balance.measured.total.processed += 1;
+        let mut cut_log = testing::timed();
+        cut_log.measured.log = Some(testing::cut_log(700, 300));
+        for (result, status, essence) in [
+            (testing::timed(), ExitStatus::Success, ""),
+            (
+                testing::interrupted(),
+                ExitStatus::Interrupted(Signal::Interrupt),
+                "",
+            ),
+            (
+                testing::nothing_attempted(),
+                ExitStatus::Aborted,
+                "the above results are incomplete",
+            ),
+            (
+                out_of_balance,
+                ExitStatus::Failure,
+                "internal error: the books do not balance",
+            ),
+            (cut_log, ExitStatus::Failure, "lacks 300 of 1000 rows"),
+        ] {
+            let mut stdout = Vec::new();
+            let (found, stderr) = concluded(&result, &mut stdout);
+            assert_eq!(found, status, "{stderr}");
+            assert!(stderr.contains(essence), "{stderr}");
+            assert!(!stdout.is_empty());
+        }
+    }
+
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_summary_that_cannot_be_written_is_a_failure() {
+        let (status, stderr) = concluded(&testing::timed(), &mut Full);
+        assert_eq!(status, ExitStatus::Failure);
+        assert!(stderr.contains("could not write the summary: "), "{stderr}");
+    }
 }

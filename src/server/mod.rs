@@ -9,11 +9,11 @@ mod activity;
 use std::time::Duration;
 
 use postgres::error::SqlState;
-use postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
+use postgres::{Client, SimpleQueryRow};
 
-pub use self::activity::{Activity, ActivityDelta, checkpoint_notice, summary};
+pub use self::activity::{Activity, ActivityDelta};
 use crate::console::{Console, PROGRAM};
-use crate::control::server_message;
+use crate::control::{rows, server_message};
 use crate::error::{Error, Report};
 use crate::plan::Vacuum;
 
@@ -167,11 +167,11 @@ pub fn partitions(client: &mut Client, database: &str) -> Result<Option<Partitio
                 .hint(initialization_hint(database)),
         ));
     };
-    let method = match row.get(0) {
-        None => return Ok(None),
-        Some("r") => PartitionMethod::Range,
-        Some("h") => PartitionMethod::Hash,
-        Some(other) => {
+    let method = match row.try_get(0) {
+        Ok(None) | Err(_) => return Ok(None),
+        Ok(Some("r")) => PartitionMethod::Range,
+        Ok(Some("h")) => PartitionMethod::Hash,
+        Ok(Some(other)) => {
             return Err(Error::Server(Report::new(format!(
                 "pgbench_accounts is partitioned by an unknown method: \"{other}\""
             ))));
@@ -214,18 +214,6 @@ pub fn vacuum(client: &mut Client, vacuum: Vacuum, console: &Console) {
 
 fn initialization_hint(database: &str) -> String {
     format!("Perhaps you need to do initialization (\"{PROGRAM} -i\") in database \"{database}\".")
-}
-
-/// The rows of the answer. The simple protocol also works through poolers that know no other.
-fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQueryRow>, postgres::Error> {
-    let messages = client.simple_query(statement)?;
-    Ok(messages
-        .into_iter()
-        .filter_map(|message| match message {
-            SimpleQueryMessage::Row(row) => Some(row),
-            _ => None,
-        })
-        .collect())
 }
 
 fn number(row: &SimpleQueryRow, index: usize) -> Option<u64> {
@@ -285,6 +273,28 @@ mod tests {
         its_activity_is_counted(&mut client);
         the_vacuum_empties_history(&mut client);
         partitions_are_counted(&mut client);
+    }
+
+    #[test]
+    fn only_what_is_not_at_its_safe_default_deviates() {
+        let settings = |value: &str, assertions: &str| Settings {
+            fsync: Some(value.to_owned()),
+            synchronous_commit: Some(value.to_owned()),
+            full_page_writes: Some(value.to_owned()),
+            debug_assertions: Some(assertions.to_owned()),
+            checkpoint_timeout: None,
+        };
+        assert_eq!(settings("on", "off").deviations(), Vec::<String>::new());
+        assert_eq!(Settings::default().deviations(), Vec::<String>::new());
+        assert_eq!(
+            settings("off", "on").deviations(),
+            [
+                "fsync off",
+                "synchronous_commit off",
+                "full_page_writes off",
+                "assertions on"
+            ]
+        );
     }
 
     fn tables_that_are_missing_are_told_of(client: &mut Client) {

@@ -172,25 +172,14 @@ impl Aborts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Phase, SqlState};
+    use crate::event::{SqlState, testing};
     use crate::time::Timestamp;
 
-    /// A transaction of `latency_us` that begins at 1 s.
+    /// A transaction of `latency_us`.
     fn record(outcome: Outcome, latency_us: u64) -> TransactionRecord {
-        let started_at = Timestamp::from_nanos(1_000_000_000);
         TransactionRecord {
-            client: 0,
-            script: 0,
             outcome,
-            sqlstate: SqlState::NONE,
-            phase: Phase::Run,
-            tries: 1,
-            number: 1,
-            scheduled_at: started_at,
-            started_at,
-            finished_at: Timestamp::from_nanos(started_at.nanos() + latency_us * 1000),
-            connecting_ns: 0,
-            untimed_ns: 0,
+            ..testing::processed(Timestamp::ZERO, Timestamp::from_nanos(latency_us * 1000))
         }
     }
 

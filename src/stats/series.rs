@@ -143,24 +143,11 @@ pub(super) fn merged(points: &[Point], size: usize) -> Vec<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Phase, SqlState};
+    use crate::event::testing;
     use crate::time::Timestamp;
 
     fn processed(latency_ns: u64) -> TransactionRecord {
-        TransactionRecord {
-            client: 0,
-            script: 0,
-            outcome: Outcome::Processed,
-            sqlstate: SqlState::NONE,
-            phase: Phase::Run,
-            tries: 1,
-            number: 1,
-            scheduled_at: Timestamp::ZERO,
-            started_at: Timestamp::ZERO,
-            finished_at: Timestamp::from_nanos(latency_ns),
-            connecting_ns: 0,
-            untimed_ns: 0,
-        }
+        testing::processed(Timestamp::ZERO, Timestamp::from_nanos(latency_ns))
     }
 
     #[test]

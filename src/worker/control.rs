@@ -83,6 +83,6 @@ pub enum Notice {
         /// All attempts with their errors.
         report: crate::error::Report,
     },
-    /// The thread has ended.
+    /// The thread has ended, well or in a panic. Said once, by whoever started it.
     Done,
 }

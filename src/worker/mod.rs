@@ -165,7 +165,6 @@ impl Worker {
             self.wait(&mut events)?;
             self.obey();
             self.handle_ready();
-            self.flush_if_due();
         }
         self.finish();
         Ok(())
@@ -184,8 +183,9 @@ impl Worker {
     }
 
     /// Waits until something happens, and notes who is ready. Does not wait while somebody is.
+    /// Reads the clock twice: before and after.
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
-        let before = self.run.clock.now();
+        let before = self.flush_if_due();
         let timeout = if self.queue.is_empty() {
             self.timers.arm(before)?;
             (self.flushed_at + FLUSH_INTERVAL) - before
@@ -509,12 +509,16 @@ impl Worker {
         }
     }
 
-    fn flush_if_due(&mut self) {
+    /// Sends what has been recorded if that is due. Returns the moment after it, so that a send
+    /// that had to wait counts as time that the thread was busy.
+    fn flush_if_due(&mut self) -> Timestamp {
         let now = self.run.clock.now();
-        if now - self.flushed_at >= FLUSH_INTERVAL {
-            self.recorder.flush();
-            self.flushed_at = now;
+        if now - self.flushed_at < FLUSH_INTERVAL {
+            return now;
         }
+        self.recorder.flush();
+        self.flushed_at = now;
+        self.run.clock.now()
     }
 
     fn finish(mut self) {
@@ -534,7 +538,6 @@ impl Worker {
         }));
         self.recorder.advance_to(now);
         self.recorder.flush();
-        let _ = self.notices.send(Notice::Done);
     }
 }
 
