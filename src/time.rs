@@ -65,6 +65,8 @@ pub struct Clock {
     /// Unix time of [`Timestamp::ZERO`] in nanoseconds, read once. Wall time never enters a
     /// duration: it only turns timestamps into dates.
     unix_origin_ns: i128,
+    /// The same in microseconds, so that scripts can be told the time without 128-bit division.
+    unix_origin_us: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -76,19 +78,21 @@ enum Source {
 impl Clock {
     /// Starts the clock: now is [`Timestamp::ZERO`].
     pub fn start() -> Self {
+        Clock::with_origin(Source::Monotonic(Instant::now()), unix_now_ns())
+    }
+
+    fn with_origin(source: Source, unix_origin_ns: i128) -> Self {
         Clock {
-            source: Source::Monotonic(Instant::now()),
-            unix_origin_ns: unix_now_ns(),
+            source,
+            unix_origin_ns,
+            unix_origin_us: u64::try_from(unix_origin_ns / 1000).unwrap_or(0),
         }
     }
 
     /// A clock that stands still until [`Clock::set`] moves it, for tests in virtual time.
     /// `unix_origin_ns` is the Unix time of its [`Timestamp::ZERO`] in nanoseconds.
     pub fn manual(unix_origin_ns: i128) -> Self {
-        Clock {
-            source: Source::Manual(Arc::new(AtomicU64::new(0))),
-            unix_origin_ns,
-        }
+        Clock::with_origin(Source::Manual(Arc::new(AtomicU64::new(0))), unix_origin_ns)
     }
 
     /// Moves a manual clock to `now`.
@@ -114,6 +118,11 @@ impl Clock {
     /// Unix time of `moment` in nanoseconds, by the offset recorded at the start.
     pub fn unix_ns(&self, moment: Timestamp) -> i128 {
         self.unix_origin_ns + i128::from(moment.nanos())
+    }
+
+    /// Unix time of `moment` in microseconds; 0 before 1970.
+    pub fn unix_us(&self, moment: Timestamp) -> u64 {
+        self.unix_origin_us.saturating_add(moment.nanos() / 1000)
     }
 
     /// How far the wall clock was stepped since the start, in nanoseconds (positive: forward).

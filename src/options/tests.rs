@@ -467,39 +467,21 @@ fn a_complaint_points_to_the_remedy() {
 }
 
 #[test]
-fn what_clients_cannot_do_yet_is_refused_before_the_run() {
+fn too_many_parameters_are_refused_where_they_are_sent_as_such() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let path = directory.path().join("mine.sql");
-    for (text, refused) in [
-        ("select 1 \\gset\n", Some("mine.sql:1: command \"gset\"")),
-        ("select 1 \\aset\n", Some("mine.sql:1: command \"aset\"")),
-        (
-            "select 1;\n\\shell true\n",
-            Some("mine.sql:2: command \"shell\""),
-        ),
-        ("\\setshell x echo 1\n", Some("command \"setshell\"")),
-        (
-            "\\startpipeline\nselect 1;\n\\endpipeline\n",
-            Some("command \"startpipeline\""),
-        ),
-        (
-            "\\if false\n\\shell true\n\\endif\n",
-            Some("command \"shell\""),
-        ),
-        (
-            "\\set x 1\n\\if :x\nselect :x;\n\\endif\n\\sleep 1 ms\n",
-            None,
-        ),
-    ] {
-        std::fs::write(&path, text).expect("a writable directory");
-        let outcome = parse_words(&format!("-f {}", path.display()), &NO_VARIABLES);
-        match (outcome, refused) {
-            (Ok(_), None) => {}
-            (Err(error), Some(essence)) => {
-                assert!(error.to_string().contains(essence), "{text}: {error}");
-            }
-            (outcome, _) => panic!("{text}: {outcome:?}"),
-        }
+    let path = directory.path().join("many.sql");
+    std::fs::write(&path, "select :x\n".repeat(256)).expect("a writable directory");
+    let with = |mode: &str| {
+        let arguments = format!("-D x=1 -M {mode} -f {}", path.display());
+        parse_words(&arguments, &NO_VARIABLES)
+    };
+    assert!(with("simple").is_ok());
+    for mode in ["extended", "prepared"] {
+        let error = with(mode).expect_err("at most 255").to_string();
+        assert!(
+            error.contains("many.sql:1") && error.contains("255"),
+            "{error}"
+        );
     }
 }
 

@@ -284,8 +284,11 @@ impl Client {
         env: &mut Environment<'_>,
         evaluate: impl FnOnce(&mut EvalContext<'_>) -> Result<T, EvalError>,
     ) -> Result<T, String> {
+        // The latest moment that is known: a script's time need not be read for each expression.
+        let now = env.stamp.max(self.sent_at);
         let recorder = &mut *env.recorder;
         let mut context = EvalContext {
+            unix_time_us: env.run.clock.unix_us(now),
             variables: &mut self.variables,
             generator: &mut self.generator,
             messages: &mut |line| {
