@@ -101,7 +101,7 @@ impl<'p> Parser<'p> {
     }
 
     fn sql(&mut self, text: Vec<u8>, line: u64) {
-        let sql = Sql::new(&text, *self.sql_number, self.table);
+        let sql = Sql::new(self.dialect, &text, *self.sql_number, self.table);
         *self.sql_number += 1;
         let kind = CommandKind::Sql(sql);
         self.commands.push(Command { line, text, kind });
