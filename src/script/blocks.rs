@@ -1,10 +1,42 @@
-//! Matches `\if`, `\elif`, `\else` and `\endif`, and fills in where each one jumps to.
+//! Matches the commands that open and close blocks (`\if`, `\elif`, `\else`, `\endif`; `\untimed`,
+//! `\enduntimed`), and fills in where each conditional one jumps to.
 
 use super::error::{Problem, Structure};
 use super::{Command, CommandKind};
 
-/// A conditional block that is still open.
-struct Open {
+/// Resolves all jumps. The first thing that does not fit is an error, with its line.
+pub(super) fn resolve(commands: &mut [Command]) -> Result<(), (Problem, Option<u64>)> {
+    let mut blocks = Blocks::default();
+    for at in 0..commands.len() {
+        blocks.step(commands, at).map_err(|structure| {
+            let command = at + 1;
+            let problem = Problem::Structure { structure, command };
+            (problem, Some(commands[at].line))
+        })?;
+    }
+    let structure = match blocks.open.pop() {
+        None => return Ok(()),
+        Some(Block::Conditional(_)) => Structure::IfUnclosed,
+        Some(Block::Untimed) => Structure::UntimedUnclosed,
+    };
+    let command = commands.len() + 1;
+    Err((Problem::Structure { structure, command }, None))
+}
+
+#[derive(Default)]
+struct Blocks {
+    /// The innermost last.
+    open: Vec<Block>,
+    /// Whether a pipeline is open, as far as the order of the text tells.
+    pipeline: bool,
+}
+
+enum Block {
+    Conditional(Conditional),
+    Untimed,
+}
+
+struct Conditional {
     /// The branch that is entered last; where it goes on when its condition fails is not known yet.
     branch: usize,
     /// The branches behind the first, which are left for the end when the one above was taken.
@@ -12,71 +44,104 @@ struct Open {
     has_else: bool,
 }
 
-/// Resolves all jumps. The first thing that does not fit is an error, with its line.
-pub(super) fn resolve(commands: &mut [Command]) -> Result<(), (Problem, Option<u64>)> {
-    let mut open: Vec<Open> = Vec::new();
-    for at in 0..commands.len() {
-        step(commands, at, &mut open).map_err(|structure| {
-            let command = at + 1;
-            let problem = Problem::Structure { structure, command };
-            (problem, Some(commands[at].line))
-        })?;
+impl Blocks {
+    fn step(&mut self, commands: &mut [Command], at: usize) -> Result<(), Structure> {
+        match &commands[at].kind {
+            CommandKind::If { .. } => self.open.push(Block::Conditional(Conditional {
+                branch: at,
+                later: Vec::new(),
+                has_else: false,
+            })),
+            CommandKind::Elif { .. } => {
+                let block = self.conditional(Structure::ElifWithoutIf)?;
+                if block.has_else {
+                    return Err(Structure::ElifAfterElse);
+                }
+                block.next_branch(commands, at);
+            }
+            CommandKind::Else { .. } => {
+                let block = self.conditional(Structure::ElseWithoutIf)?;
+                if block.has_else {
+                    return Err(Structure::ElseAfterElse);
+                }
+                block.has_else = true;
+                block.next_branch(commands, at);
+            }
+            CommandKind::Endif => {
+                let block = self.conditional(Structure::EndifWithoutIf)?;
+                block.end(commands, at);
+                self.open.pop();
+            }
+            CommandKind::Untimed => self.begin_untimed()?,
+            CommandKind::EndUntimed => self.end_untimed()?,
+            CommandKind::StartPipeline => self.pipeline = true,
+            CommandKind::EndPipeline => self.pipeline = false,
+            CommandKind::Sql(_)
+            | CommandKind::Set { .. }
+            | CommandKind::Sleep(_)
+            | CommandKind::Shell(_)
+            | CommandKind::SetShell { .. }
+            | CommandKind::Values(_)
+            | CommandKind::SyncPipeline => {}
+        }
+        Ok(())
     }
-    match open.pop() {
-        None => Ok(()),
-        Some(_) => Err((
-            Problem::Structure {
-                structure: Structure::IfUnclosed,
-                command: commands.len() + 1,
-            },
-            None,
-        )),
+
+    /// The conditional block that a branch or an end belongs to; an error if there is none.
+    fn conditional(&mut self, missing: Structure) -> Result<&mut Conditional, Structure> {
+        let any = self
+            .open
+            .iter()
+            .any(|block| matches!(block, Block::Conditional(_)));
+        match self.open.last_mut() {
+            Some(Block::Conditional(block)) => Ok(block),
+            Some(Block::Untimed) if any => Err(Structure::Crossing),
+            Some(Block::Untimed) | None => Err(missing),
+        }
+    }
+
+    fn untimed(&self) -> bool {
+        self.open
+            .iter()
+            .any(|block| matches!(block, Block::Untimed))
+    }
+
+    fn begin_untimed(&mut self) -> Result<(), Structure> {
+        if self.untimed() {
+            return Err(Structure::UntimedNested);
+        }
+        if self.pipeline {
+            return Err(Structure::UntimedInPipeline);
+        }
+        self.open.push(Block::Untimed);
+        Ok(())
+    }
+
+    fn end_untimed(&mut self) -> Result<(), Structure> {
+        if self.pipeline {
+            return Err(Structure::UntimedInPipeline);
+        }
+        match self.open.pop() {
+            Some(Block::Untimed) => Ok(()),
+            Some(Block::Conditional(_)) if self.untimed() => Err(Structure::Crossing),
+            Some(Block::Conditional(_)) | None => Err(Structure::EndUntimedWithoutUntimed),
+        }
     }
 }
 
-fn step(commands: &mut [Command], at: usize, open: &mut Vec<Open>) -> Result<(), Structure> {
-    match &commands[at].kind {
-        CommandKind::If { .. } => open.push(Open {
-            branch: at,
-            later: Vec::new(),
-            has_else: false,
-        }),
-        CommandKind::Elif { .. } => {
-            let block = open.last_mut().ok_or(Structure::ElifWithoutIf)?;
-            if block.has_else {
-                return Err(Structure::ElifAfterElse);
-            }
-            set_otherwise(&mut commands[block.branch], at);
-            block.branch = at;
-            block.later.push(at);
-        }
-        CommandKind::Else { .. } => {
-            let block = open.last_mut().ok_or(Structure::ElseWithoutIf)?;
-            if block.has_else {
-                return Err(Structure::ElseAfterElse);
-            }
-            block.has_else = true;
-            set_otherwise(&mut commands[block.branch], at);
-            block.branch = at;
-            block.later.push(at);
-        }
-        CommandKind::Endif => {
-            let block = open.pop().ok_or(Structure::EndifWithoutIf)?;
-            set_otherwise(&mut commands[block.branch], at);
-            for branch in block.later {
-                set_end(&mut commands[branch], at);
-            }
-        }
-        CommandKind::Sql(_)
-        | CommandKind::Set { .. }
-        | CommandKind::Sleep(_)
-        | CommandKind::Shell(_)
-        | CommandKind::SetShell { .. }
-        | CommandKind::StartPipeline
-        | CommandKind::SyncPipeline
-        | CommandKind::EndPipeline => {}
+impl Conditional {
+    fn next_branch(&mut self, commands: &mut [Command], at: usize) {
+        set_otherwise(&mut commands[self.branch], at);
+        self.branch = at;
+        self.later.push(at);
     }
-    Ok(())
+
+    fn end(&self, commands: &mut [Command], at: usize) {
+        set_otherwise(&mut commands[self.branch], at);
+        for &branch in &self.later {
+            set_end(&mut commands[branch], at);
+        }
+    }
 }
 
 fn set_otherwise(command: &mut Command, target: usize) {

@@ -274,6 +274,9 @@ impl Client<'_> {
                     let output = shell(&command.line(&self.variables)?);
                     self.variables.set(*variable, setshell_value(&output)?)?;
                 }
+                CommandKind::Values(_) | CommandKind::Untimed | CommandKind::EndUntimed => {
+                    panic!("no row has commands that pgbench does not know")
+                }
                 CommandKind::StartPipeline
                 | CommandKind::SyncPipeline
                 | CommandKind::EndPipeline => panic!("pipelines are not run here"),

@@ -128,6 +128,9 @@ pub enum Problem {
     /// The unit of a `\sleep` is unknown.
     #[error("unknown unit of time ({0})")]
     SleepUnit(String),
+    /// An option of `\values` that there is not, or that has another value.
+    #[error("unknown option ({0})")]
+    ValuesOption(String),
     /// `\gset` or `\aset` not directly behind an SQL command.
     #[error("it must follow an SQL command, and only once")]
     GsetWithoutSql,
@@ -182,6 +185,21 @@ pub enum Structure {
     /// A second `\else`.
     #[error("\\else after \\else")]
     ElseAfterElse,
+    /// `\untimed` without `\enduntimed`.
+    #[error("\\untimed without matching \\enduntimed")]
+    UntimedUnclosed,
+    /// `\enduntimed` outside of any `\untimed`.
+    #[error("\\enduntimed without matching \\untimed")]
+    EndUntimedWithoutUntimed,
+    /// `\untimed` inside of `\untimed`.
+    #[error("\\untimed inside of \\untimed")]
+    UntimedNested,
+    /// A pipeline is open where an untimed block begins or ends.
+    #[error("\\untimed and \\enduntimed must not stand inside of a pipeline")]
+    UntimedInPipeline,
+    /// A block that begins in another one and ends outside of it.
+    #[error("\\untimed and \\if must not cross: the one that begins later has to end first")]
+    Crossing,
 }
 
 impl Structure {
@@ -194,6 +212,11 @@ impl Structure {
             Structure::EndifWithoutIf => "endif-without-if",
             Structure::ElifAfterElse => "elif-after-else",
             Structure::ElseAfterElse => "else-after-else",
+            Structure::UntimedUnclosed => "untimed-unclosed",
+            Structure::EndUntimedWithoutUntimed => "enduntimed-without-untimed",
+            Structure::UntimedNested => "untimed-nested",
+            Structure::UntimedInPipeline => "untimed-in-pipeline",
+            Structure::Crossing => "blocks-cross",
         }
     }
 }
@@ -221,6 +244,7 @@ impl Problem {
             Problem::UnknownCommand { .. } => "unknown-command",
             Problem::SleepNotInteger(_) => "sleep-not-int",
             Problem::SleepUnit(_) => "sleep-unit",
+            Problem::ValuesOption(_) => "values-option",
             Problem::GsetWithoutSql => "gset-without-sql",
             Problem::Structure { structure, .. } => structure.code(),
             Problem::TooManyParameters { .. } => "too-many-params",
@@ -237,6 +261,11 @@ impl Problem {
             }
             Problem::ArgumentCount { arity, .. } => Some(format!("it takes {arity}")),
             Problem::SleepUnit(_) => Some("expected us, ms or s".to_owned()),
+            Problem::ValuesOption(_) => Some(
+                "expected order=sequential, order=random, order=partitioned, end=wrap, end=stop or \
+                 prefix=NAME"
+                    .to_owned(),
+            ),
             Problem::EmptyScript
             | Problem::TooManyScripts(_)
             | Problem::ZeroWeight

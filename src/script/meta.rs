@@ -1,5 +1,6 @@
 //! Meta commands: from words to [`CommandKind`], with the checks that need no running server.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::error::{EvalError, shown};
@@ -111,6 +112,41 @@ impl ShellCommand {
         }
         Ok(line)
     }
+}
+
+/// `\values`: where values come from, row by row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// A CSV file with a header, as written; relative to the directory of the script.
+    pub file: PathBuf,
+    /// Which row is the next one.
+    pub order: ValuesOrder,
+    /// What comes after the last row.
+    pub end: ValuesEnd,
+    /// Stands in front of the column names.
+    pub prefix: Vec<u8>,
+}
+
+/// Which row of a file is the next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ValuesOrder {
+    /// The one after the last, counted over all clients.
+    #[default]
+    Sequential,
+    /// Any, drawn from the client's stream.
+    Random,
+    /// The one after the last, each client in its own part of the file.
+    Partitioned,
+}
+
+/// What comes after the last row of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ValuesEnd {
+    /// The first one again.
+    #[default]
+    Wrap,
+    /// Nothing: the client is done.
+    Stop,
 }
 
 /// The most bytes of its first line that a `\setshell` command is listened to; pgbench's limit.

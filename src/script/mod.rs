@@ -28,7 +28,7 @@ pub use builder::ScriptSetBuilder;
 pub use error::{EvalError, Excerpt, Problem, ScriptError, ScriptErrors, Structure, Type};
 pub use expression::{EvalContext, Expr, Place};
 pub use functions::{Arity, FUNCTIONS, Function};
-pub use meta::{ShellCommand, Sleep, setshell_value};
+pub use meta::{ShellCommand, Sleep, Values, ValuesEnd, ValuesOrder, setshell_value};
 pub use sql::{Capture, CapturedRows, Sql};
 pub use value::Value;
 pub use variables::{Automatic, Slot, VariableTable, Variables, is_valid_name};
@@ -185,6 +185,12 @@ pub enum CommandKind {
         /// The command.
         command: ShellCommand,
     },
+    /// Fills variables from the next row of a file.
+    Values(Values),
+    /// Begins commands whose time is left out of latency and service time.
+    Untimed,
+    /// Ends them.
+    EndUntimed,
     /// Begins to send without waiting for results.
     StartPipeline,
     /// Sends a Sync inside of a pipeline.
@@ -213,6 +219,9 @@ impl Command {
             CommandKind::Endif => "endif",
             CommandKind::Shell(_) => "shell",
             CommandKind::SetShell { .. } => "setshell",
+            CommandKind::Values(_) => "values",
+            CommandKind::Untimed => "untimed",
+            CommandKind::EndUntimed => "enduntimed",
             CommandKind::StartPipeline => "startpipeline",
             CommandKind::SyncPipeline => "syncpipeline",
             CommandKind::EndPipeline => "endpipeline",
@@ -261,6 +270,9 @@ impl Script {
                 | CommandKind::Sleep(_)
                 | CommandKind::Shell(_)
                 | CommandKind::SetShell { .. }
+                | CommandKind::Values(_)
+                | CommandKind::Untimed
+                | CommandKind::EndUntimed
                 | CommandKind::StartPipeline
                 | CommandKind::SyncPipeline
                 | CommandKind::EndPipeline => return Ok(at + 1),

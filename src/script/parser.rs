@@ -1,9 +1,13 @@
 //! Parses one script: the pieces of its text become commands, meta commands by the rules of each.
 //! Goes on after an error, so that all errors of a script are told together.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
 use super::error::{Excerpt, Problem, ScriptError, nearest, shown};
 use super::grammar;
-use super::meta::{Amount, ShellCommand, Sleep, Unit, Word};
+use super::meta::{Amount, ShellCommand, Sleep, Unit, Values, ValuesEnd, ValuesOrder, Word};
 use super::splitter::{Piece, Splitter};
 use super::sql::{Capture, CapturedRows, Sql};
 use super::token::{Fault, Tokens, skip_blanks, word_at};
@@ -25,6 +29,7 @@ enum Name {
     Else,
     Endif,
     EndPipeline,
+    EndUntimed,
     Gset,
     If,
     Set,
@@ -33,9 +38,12 @@ enum Name {
     Sleep,
     StartPipeline,
     SyncPipeline,
+    Untimed,
+    Values,
 }
 
-const NAMES: [(&str, Name); 13] = [
+/// The last ones are extensions.
+const NAMES: [(&str, Name); 16] = [
     ("aset", Name::Aset),
     ("elif", Name::Elif),
     ("else", Name::Else),
@@ -49,7 +57,13 @@ const NAMES: [(&str, Name); 13] = [
     ("sleep", Name::Sleep),
     ("startpipeline", Name::StartPipeline),
     ("syncpipeline", Name::SyncPipeline),
+    ("enduntimed", Name::EndUntimed),
+    ("untimed", Name::Untimed),
+    ("values", Name::Values),
 ];
+
+/// How many of them pgbench knows.
+const NAMES_OF_PGBENCH: usize = 13;
 
 /// Reads one script.
 pub(super) struct Parser<'p> {
@@ -101,7 +115,7 @@ impl<'p> Parser<'p> {
     }
 
     fn sql(&mut self, text: Vec<u8>, line: u64) {
-        let sql = Sql::new(&text, *self.sql_number, self.table);
+        let sql = Sql::new(self.dialect, &text, *self.sql_number, self.table);
         *self.sql_number += 1;
         let kind = CommandKind::Sql(sql);
         self.commands.push(Command { line, text, kind });
@@ -149,13 +163,17 @@ impl<'p> Parser<'p> {
         written: &[u8],
         arguments: &Arguments<'_>,
     ) -> Result<Option<CommandKind>, Fault> {
-        let name = NAMES
+        let names = match self.dialect {
+            Dialect::Extended => &NAMES[..],
+            Dialect::Pgbench => &NAMES[..NAMES_OF_PGBENCH],
+        };
+        let name = names
             .iter()
             .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(written))
             .map(|&(_, name)| name)
             .ok_or_else(|| Fault {
                 problem: Problem::UnknownCommand {
-                    nearest: nearest(written, NAMES.iter().map(|&(name, _)| name)),
+                    nearest: nearest(written, names.iter().map(|&(name, _)| name)),
                 },
                 caret: None,
             })?;
@@ -186,6 +204,9 @@ impl<'p> Parser<'p> {
             Name::Sleep => CommandKind::Sleep(self.sleep(arguments)?),
             Name::Shell => self.shell(arguments)?,
             Name::SetShell => self.set_shell(arguments)?,
+            Name::Values => CommandKind::Values(values(arguments)?),
+            Name::Untimed => arguments.nothing(CommandKind::Untimed)?,
+            Name::EndUntimed => arguments.nothing(CommandKind::EndUntimed)?,
             Name::StartPipeline => arguments.nothing(CommandKind::StartPipeline)?,
             Name::SyncPipeline => arguments.nothing(CommandKind::SyncPipeline)?,
             Name::EndPipeline => arguments.nothing(CommandKind::EndPipeline)?,
@@ -384,6 +405,37 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// `\values FILE [order=…] [end=…] [prefix=…]`
+fn values(arguments: &Arguments<'_>) -> Result<Values, Fault> {
+    let words = arguments.words(WORDS_MAX)?;
+    let [file, options @ ..] = &words[..] else {
+        return Err(missing("file name"));
+    };
+    let mut values = Values {
+        file: PathBuf::from(OsStr::from_bytes(file.text)),
+        order: ValuesOrder::default(),
+        end: ValuesEnd::default(),
+        prefix: Vec::new(),
+    };
+    for option in options {
+        match option.text {
+            b"order=sequential" => values.order = ValuesOrder::Sequential,
+            b"order=random" => values.order = ValuesOrder::Random,
+            b"order=partitioned" => values.order = ValuesOrder::Partitioned,
+            b"end=wrap" => values.end = ValuesEnd::Wrap,
+            b"end=stop" => values.end = ValuesEnd::Stop,
+            text => {
+                let prefix = text.strip_prefix(b"prefix=").ok_or_else(|| Fault {
+                    problem: Problem::ValuesOption(shown(text)),
+                    caret: Some(option.offset),
+                })?;
+                values.prefix = prefix.to_vec();
+            }
+        }
+    }
+    Ok(values)
+}
+
 fn missing(what: &'static str) -> Fault {
     Fault {
         problem: Problem::MissingArgument(what),
@@ -548,6 +600,43 @@ mod tests {
         let words = |count| format!("\\shell{}\n", " w".repeat(count));
         assert_eq!(code(&words(WORDS_MAX)), None);
         assert_eq!(code(&words(WORDS_MAX + 1)), Some("too-many-args"));
+    }
+
+    #[test]
+    fn extensions_are_commands_of_the_extended_dialect() {
+        for (text, expected) in [
+            ("\\values a.csv order=random end=stop prefix=p_\n", None),
+            ("\\values\n", Some("missing-arg")),
+            ("\\values a.csv order=any\n", Some("values-option")),
+            ("\\untimed\n\\if 1\n\\endif\n\\enduntimed\n", None),
+            ("\\if 1\n\\untimed\n\\enduntimed\n\\endif\n", None),
+            (
+                "\\untimed\n\\startpipeline\n\\endpipeline\n\\enduntimed\n",
+                None,
+            ),
+            ("\\untimed x\n", Some("unexpected-arg")),
+            ("\\untimed\n", Some("untimed-unclosed")),
+            ("\\enduntimed\n", Some("enduntimed-without-untimed")),
+            ("\\if 1\n\\enduntimed\n", Some("enduntimed-without-untimed")),
+            ("\\untimed\n\\endif\n", Some("endif-without-if")),
+            ("\\untimed\n\\if 1\n\\untimed\n", Some("untimed-nested")),
+            ("\\untimed\n\\if 1\n\\enduntimed\n", Some("blocks-cross")),
+            ("\\if 1\n\\untimed\n\\else\n", Some("blocks-cross")),
+            ("\\startpipeline\n\\untimed\n", Some("untimed-in-pipeline")),
+            (
+                "\\untimed\n\\startpipeline\n\\enduntimed\n",
+                Some("untimed-in-pipeline"),
+            ),
+        ] {
+            let mut table = TableBuilder::default();
+            let result = Parser::new(Dialect::Extended, "s", &mut table, &mut 0)
+                .parse(text.as_bytes())
+                .map_err(|errors| errors[0].problem.code());
+            assert_eq!(result.err(), expected, "{text:?}");
+        }
+        for name in NAMES[NAMES_OF_PGBENCH..].iter().map(|(name, _)| name) {
+            assert_eq!(code(&format!("\\{name} x\n")), Some("unknown-command"));
+        }
     }
 
     /// Parses, and checks that every caret points into what is shown.

@@ -102,6 +102,41 @@ impl Value {
     }
 }
 
+/// What makes a value one token of SQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quote {
+    /// Single quotes.
+    Literal,
+    /// Double quotes.
+    Identifier,
+}
+
+impl Quote {
+    pub fn byte(self) -> u8 {
+        match self {
+            Quote::Literal => b'\'',
+            Quote::Identifier => b'"',
+        }
+    }
+
+    /// Appends text between these quotes. A literal with a backslash is marked as one with escapes,
+    /// so that it means the same whatever `standard_conforming_strings` is.
+    pub fn append(self, text: &[u8], out: &mut impl BufMut) {
+        let escapes = self == Quote::Literal && text.contains(&b'\\');
+        if escapes {
+            out.put_slice(b" E");
+        }
+        out.put_u8(self.byte());
+        for &byte in text {
+            if byte == self.byte() || (escapes && byte == b'\\') {
+                out.put_u8(byte);
+            }
+            out.put_u8(byte);
+        }
+        out.put_u8(self.byte());
+    }
+}
+
 #[inline]
 fn double_to_integer(double: f64) -> Result<i64, EvalError> {
     // Both limits are powers of two, so they are exact; 2^63 itself no longer fits.

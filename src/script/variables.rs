@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::BufMut;
 
 use super::error::{EvalError, shown};
-use super::value::{NoValue, Value, guess};
+use super::value::{NoValue, Quote, Value, guess};
 
 /// The place of a variable; the same in all scripts and for all clients of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -255,6 +255,23 @@ impl Variables {
             Variable::Undefined => return false,
             Variable::Value(value) => value.append_text(out),
             Variable::Text { text, .. } => out.put_slice(text),
+        }
+        true
+    }
+
+    /// Appends the text of a variable between quotes, null as the word without them, and says so;
+    /// appends nothing if it is undefined.
+    pub(super) fn append_quoted(&self, slot: Slot, quote: Quote, out: &mut impl BufMut) -> bool {
+        match &self.values[slot.index()] {
+            Variable::Undefined => return false,
+            Variable::Value(Value::Null) => Value::Null.append_text(out),
+            Variable::Text { text, .. } => quote.append(text, out),
+            Variable::Value(Value::Text(text)) => quote.append(text, out),
+            Variable::Value(value @ (Value::Boolean(_) | Value::Integer(_) | Value::Double(_))) => {
+                out.put_u8(quote.byte());
+                value.append_text(out);
+                out.put_u8(quote.byte());
+            }
         }
         true
     }
