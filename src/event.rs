@@ -200,10 +200,23 @@ pub struct ClientRecord {
     pub client: u32,
     /// When it ended.
     pub ended_at: Timestamp,
-    /// Ended for good before the run did (its connection closes, others go on).
-    pub aborted: bool,
+    /// How it ended.
+    pub end: ClientEnd,
     /// Time inside `\sleep` within the measured window, ns.
     pub think_ns: u64,
+}
+
+/// How a client ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ClientEnd {
+    /// With the run.
+    #[default]
+    Finished,
+    /// There were no values left for its script: it has done less than it was to do, and nothing
+    /// is wrong.
+    RanOut,
+    /// For good before the run did: its connection closes, others go on.
+    Aborted,
 }
 
 /// How busy a worker thread was inside the measured window.

@@ -27,6 +27,7 @@
 //! | [`random`] | generator, streams, distributions, bit for bit those of pgbench | time |
 //! | [`script`] | text in, commands out; evaluation | I/O, time, protocol |
 //! | [`protocol`] | a session without a socket: bytes in, bytes and events out | sockets, time |
+//! | [`values`] | files of values for scripts: read before the run, rows handed out during it | formatting |
 //! | [`transport`] | one non-blocking socket; beside the loop, names looked up and cancellations sent | clients, scripts |
 //! | [`event`] | plain records from worker to collector; latency and its siblings are methods there | anything that allocates |
 //! | [`worker`] | a thread's loop, its clients as state machines, its timers | files, stdout |
@@ -93,6 +94,7 @@ pub mod server;
 pub mod stats;
 pub mod time;
 pub mod transport;
+pub mod values;
 pub mod worker;
 
 use std::ffi::OsString;

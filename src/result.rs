@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::Signal;
-use crate::event::WorkerRecord;
+use crate::event::{ClientEnd, WorkerRecord};
 use crate::plan::{QueryMode, StopRule};
 use crate::stats::{Histogram, Noise, Series, Stats};
 use crate::time::Timestamp;
@@ -174,7 +174,7 @@ pub struct ClientResult {
     /// Aborted transactions.
     pub aborted: u64,
     /// It ended for good before the run did.
-    pub ended_early: bool,
+    pub end: ClientEnd,
 }
 
 impl ClientResult {
@@ -395,7 +395,7 @@ impl RunResult {
             return;
         }
         for (number, client) in self.measured.clients.iter().enumerate() {
-            if !client.ended_early {
+            if client.end == ClientEnd::Finished {
                 books.same(
                     &format!("transactions of client {number}"),
                     client.recorded(),
@@ -430,7 +430,7 @@ mod tests {
         let stop = StopRule::Transactions(3);
         let mut story = Story::new(1, stop);
         story.works(0, 10, 0, 30);
-        story.done(0, false, 30);
+        story.done(0, ClientEnd::Finished, 30);
         RunResult {
             facts: Facts {
                 server_version: String::new(),
@@ -506,7 +506,7 @@ mod tests {
 
         let mut dead = result();
         dead.facts.stop = StopRule::Transactions(5);
-        dead.measured.clients[0].ended_early = true;
+        dead.measured.clients[0].end = ClientEnd::Aborted;
         assert_eq!(dead.check_books(), Vec::<String>::new());
     }
 }

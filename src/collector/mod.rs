@@ -360,6 +360,7 @@ fn nanos(duration: Duration) -> u64 {
 mod tests {
     use super::testing::{Memory, Story, at, transaction};
     use super::*;
+    use crate::event::ClientEnd;
     use crate::event::{Abort, ClientRecord, Outcome};
 
     fn assert_near(found: f64, expected: f64) {
@@ -399,11 +400,11 @@ mod tests {
         let mut story = Story::of_seconds(2, 5);
         story.works(0, 50, 0, 5_000);
         story.works(1, 50, 0, 1_000);
-        story.done(1, true, 1_000);
+        story.done(1, ClientEnd::Aborted, 1_000);
         let measured = story.tell();
         assert_near(measured.tps(), 4.0 + 20.0);
         assert_near(measured.average_concurrency(), 1.2);
-        assert!(measured.clients[1].ended_early);
+        assert_eq!(measured.clients[1].end, ClientEnd::Aborted);
     }
 
     #[test]
@@ -411,7 +412,7 @@ mod tests {
         let mut story = Story::of_seconds(2, 5);
         for (client, end) in [(0, 1_000), (1, 2_000)] {
             story.works(client, 100, 0, end);
-            story.done(client, true, end);
+            story.done(client, ClientEnd::Aborted, end);
         }
         let measured = story.tell();
         assert_eq!(measured.window.map(|window| window.ends), Some(at(2_000)));
@@ -444,7 +445,7 @@ mod tests {
         let mut story = Story::new(2, StopRule::Transactions(100));
         for (client, each, end) in [(0, 1, 100), (1, 10, 1_000)] {
             story.works(client, each, 0, end);
-            story.done(client, false, end);
+            story.done(client, ClientEnd::Finished, end);
         }
         let measured = story.tell();
         assert_near(measured.tps(), 200.0);
@@ -455,7 +456,7 @@ mod tests {
     fn a_signal_after_the_last_transaction_changes_nothing() {
         let mut story = Story::new(1, StopRule::Transactions(100));
         let end = story.works(0, 10, 0, 1_000);
-        story.done(0, false, end);
+        story.done(0, ClientEnd::Finished, end);
         story.told_end(1_500);
         assert_near(story.tell().tps(), 100.0);
     }
@@ -646,7 +647,7 @@ mod tests {
             Event::ClientDone(ClientRecord {
                 client: 0,
                 ended_at: at(1_000),
-                aborted: false,
+                end: ClientEnd::Finished,
                 think_ns: 7,
             }),
             Event::WorkerDone(WorkerRecord::default()),

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::{Collector, CollectorPlan, Log, Progress};
 use crate::event::testing::processed;
 use crate::event::{
-    Batch, ClientRecord, ConnectionRecord, Event, Phase, Report, SpanKind, TransactionRecord,
+    Batch, ClientEnd, ClientRecord, ConnectionRecord, Event, Phase, Report, SpanKind,
+    TransactionRecord,
 };
 use crate::plan::StopRule;
 use crate::result::Measured;
@@ -146,11 +147,11 @@ impl Story {
             .push((span.finished_at, Event::Connection(span)));
     }
 
-    pub(crate) fn done(&mut self, client: u32, aborted: bool, ms: i64) {
+    pub(crate) fn done(&mut self, client: u32, end: ClientEnd, ms: i64) {
         let record = ClientRecord {
             client,
             ended_at: at(ms),
-            aborted,
+            end,
             think_ns: 0,
         };
         self.events

@@ -3,7 +3,9 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{ClientRecord, ConnectionRecord, Outcome, Phase, SpanKind, TransactionRecord};
+use crate::event::{
+    ClientEnd, ClientRecord, ConnectionRecord, Outcome, Phase, SpanKind, TransactionRecord,
+};
 use crate::plan::StopRule;
 use crate::result::{ClientResult, Window};
 use crate::time::Timestamp;
@@ -137,14 +139,14 @@ impl Timeline {
             failed: self.failed,
             skipped: self.skipped,
             aborted: self.aborted,
-            ended_early: self.died_at().is_some(),
+            end: self.done.map_or(ClientEnd::Finished, |done| done.end),
             processed_by_script: self.processed_by_script,
         }
     }
 
     fn died_at(&self) -> Option<Timestamp> {
         self.done
-            .filter(|done| done.aborted)
+            .filter(|done| done.end == ClientEnd::Aborted)
             .map(|done| done.ended_at)
     }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use crate::collector::testing::{Story, transaction};
 use crate::error::Signal;
-use crate::event::{Abort, Outcome, SpanKind, SqlState, TransactionRecord, WorkerRecord};
+use crate::event::{
+    Abort, ClientEnd, Outcome, SpanKind, SqlState, TransactionRecord, WorkerRecord,
+};
 use crate::plan::{QueryMode, StopRule};
 use crate::result::{
     ConnectionWords, Facts, LogResult, Measured, Partitions, RunResult, ScriptFacts, ServerActivity,
@@ -136,7 +138,7 @@ pub(crate) fn several_scripts() -> RunResult {
                 ..record
             });
         }
-        story.done(client, false, 2_000);
+        story.done(client, ClientEnd::Finished, 2_000);
     }
     let facts = Facts {
         scripts: vec![
@@ -166,7 +168,7 @@ pub(crate) fn nothing_attempted() -> RunResult {
             outcome,
             ..transaction(0, 5)
         });
-        story.done(client, true, 5);
+        story.done(client, ClientEnd::Aborted, 5);
     }
     joined(facts(2, stop), story.tell())
 }

@@ -233,6 +233,14 @@ impl<'a> Summary<'a> {
                 think.as_secs_f64()
             );
         }
+        let untimed = self.measured.total.untimed();
+        if !untimed.is_zero() {
+            line!(
+                self,
+                "untimed = {:.3} s in \\untimed, in no latency and no service time",
+                untimed.as_secs_f64()
+            );
+        }
     }
 
     fn noise(&mut self) {

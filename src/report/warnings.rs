@@ -1,6 +1,7 @@
 //! What the user must know before believing a figure: for standard error, never for the summary,
 //! which others parse.
 
+use crate::event::ClientEnd;
 use crate::plan::StopRule;
 use crate::result::{Measured, RunResult, ServerActivity};
 
@@ -48,7 +49,7 @@ fn early_ends(measured: &Measured) -> Option<String> {
     let ended = measured
         .clients
         .iter()
-        .filter(|client| client.ended_early)
+        .filter(|client| client.end == ClientEnd::Aborted)
         .count();
     (ended > 0).then(|| {
         format!(

@@ -8,6 +8,7 @@ use crate::protocol::{ChannelBinding, Startup};
 use crate::random::{Generator, Seeds};
 use crate::script::{Automatic, Script, Sql, Variables};
 use crate::time::Clock;
+use crate::values::ValueSources;
 
 /// The plan of a run with what the server told about itself.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct RunContext {
     pub addresses: Addresses,
     /// What to do.
     pub plan: RunPlan,
+    /// Rows for the scripts' `\values`.
+    pub values: ValueSources,
     /// Seeds of all streams.
     pub seeds: Seeds,
     /// Names of the prepared statements, by number of the SQL command.
@@ -34,6 +37,7 @@ impl RunContext {
         plan: RunPlan,
         target: Target,
         addresses: Addresses,
+        values: ValueSources,
         scale: u64,
         clock: Clock,
     ) -> Self {
@@ -48,6 +52,7 @@ impl RunContext {
                 .map(|number| format!("P_{number}"))
                 .collect(),
             clock,
+            values,
             target,
             addresses,
             plan,

@@ -35,6 +35,7 @@ use crate::result::{Measured, RunResult};
 use crate::server::{self, Activity, ServerFacts};
 use crate::time::Clock;
 use crate::transport::resolve;
+use crate::values::ValueSources;
 use crate::worker::{Control, Notice, Recorder, Worker};
 
 use supervise::{Ending, Farewell, Supervisor};
@@ -180,6 +181,7 @@ fn benchmark(
     signals: &Signals,
     around: &mut Surroundings<'_>,
 ) -> Result<ExitStatus, Error> {
+    let values = ValueSources::read(&plan.scripts)?;
     let addresses = resolve::addresses(&target);
     let prepared = prepare(&plan, &target, signals, around)?;
     let log = open_log(&plan, &around.clock)?;
@@ -187,6 +189,7 @@ fn benchmark(
         plan,
         target,
         addresses,
+        values,
         prepared.scale,
         around.clock.clone(),
     ));

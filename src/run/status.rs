@@ -1,6 +1,7 @@
 //! How the program ends. The only place where exit statuses are made.
 
 use crate::error::{Error, Signal};
+use crate::event::ClientEnd;
 use crate::result::RunResult;
 
 /// The exit status, in words. Where several apply, the one that comes first here wins.
@@ -43,7 +44,7 @@ impl ExitStatus {
             .measured
             .clients
             .iter()
-            .any(|client| client.ended_early)
+            .any(|client| client.end == ClientEnd::Aborted)
         {
             return ExitStatus::Aborted;
         }

@@ -9,6 +9,8 @@ pub use histogram::Histogram;
 pub use noise::Noise;
 pub use series::{Point, Series};
 
+use std::time::Duration;
+
 use crate::event::{Abort, Failure, Outcome, TransactionRecord};
 
 /// Counts and distributions of a set of transactions.
@@ -28,6 +30,8 @@ pub struct Stats {
     pub retried: u64,
     /// Their retries in all.
     pub retries: u64,
+    /// Time inside `\untimed` of all but skipped transactions, ns.
+    pub untimed_ns: u64,
     /// Latency of the processed.
     pub latency: Histogram,
     /// Service time of the processed.
@@ -41,6 +45,7 @@ pub struct Stats {
 impl Stats {
     /// Adds one transaction. Processed ones slower than `latency_limit_ns` are late.
     pub fn record(&mut self, record: &TransactionRecord, latency_limit_ns: Option<u64>) {
+        self.untimed_ns += record.untimed_ns;
         match record.outcome {
             Outcome::Processed => {
                 let latency_ns = record.latency_ns();
@@ -70,10 +75,16 @@ impl Stats {
         self.late += other.late;
         self.retried += other.retried;
         self.retries += other.retries;
+        self.untimed_ns += other.untimed_ns;
         self.latency.merge(&other.latency);
         self.service.merge(&other.service);
         self.lag.merge(&other.lag);
         self.failed_latency.merge(&other.failed_latency);
+    }
+
+    /// Time of all clients inside `\untimed`.
+    pub fn untimed(&self) -> Duration {
+        Duration::from_nanos(self.untimed_ns)
     }
 
     /// Processed + failed + skipped.

@@ -8,6 +8,7 @@ use crate::script::{
     setshell_value,
 };
 use crate::time::Timestamp;
+use crate::values::Asker;
 
 use super::super::shell::{Capture, ShellOrder, ShellOutput};
 use super::transaction::Transaction;
@@ -197,6 +198,7 @@ impl Client {
             match self.execute(script, command, env) {
                 Ok(Flow::On) => {}
                 Ok(Flow::Waits) => return,
+                Ok(Flow::Ends) => return self.run_out(env),
                 Err(problem) => return self.abort_command(&problem, env),
             }
         }
@@ -223,6 +225,8 @@ pub(super) enum Flow {
     On,
     /// When what was sent has been answered, or the sleep is over.
     Waits,
+    /// Not at all: there are no values left for it.
+    Ends,
 }
 
 impl Client {
@@ -266,6 +270,13 @@ impl Client {
                 return Ok(Flow::On);
             }
             CommandKind::Endif => {}
+            CommandKind::Values(_) => {
+                if !self.take_values(env)? {
+                    return Ok(Flow::Ends);
+                }
+            }
+            CommandKind::Untimed => self.transaction.begin_untimed(env.now()),
+            CommandKind::EndUntimed => self.transaction.end_untimed(env.now()),
             CommandKind::Shell(command) => return self.run_shell(command, Capture::No, env),
             CommandKind::SetShell { command, .. } => {
                 return self.run_shell(command, Capture::Yes, env);
@@ -303,6 +314,25 @@ impl Client {
         // After a failed condition this is the command that it belongs to.
         self.transaction.cursor = context.place.command;
         result.map_err(|error| error.to_string())
+    }
+
+    /// Sets the variables of the next row of values; false if there is none.
+    fn take_values(&mut self, env: &mut Environment<'_>) -> Result<bool, String> {
+        let asker = Asker {
+            script: self.transaction.script,
+            command: self.transaction.cursor,
+            client: self.id,
+            clients: env.run.plan.load.clients,
+        };
+        env.run
+            .values
+            .fill(
+                asker,
+                &mut self.values,
+                &mut self.generator,
+                &mut self.variables,
+            )
+            .map_err(|error| error.to_string())
     }
 
     /// The sleep is over.

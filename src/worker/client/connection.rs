@@ -3,7 +3,7 @@
 
 use crate::conninfo::{AttemptFailure, Attempts, Endpoint};
 use crate::error::Report;
-use crate::event::{ConnectionRecord, Event, Level, SpanKind};
+use crate::event::{ClientEnd, ConnectionRecord, Event, Level, SpanKind};
 use crate::plan::StopRule;
 use crate::protocol::ServerMessage;
 use crate::time::Timestamp;
@@ -130,7 +130,7 @@ impl Client {
     fn refuse_greeting(&mut self, problem: &str, env: &mut Environment<'_>) {
         let report = Report::new(format!("the commands of --on-connect failed: {problem}"));
         self.report_failure(report, env);
-        self.close(Then::End { aborted: true }, env);
+        self.close(Then::End(ClientEnd::Aborted), env);
     }
 
     /// The connection is there, with everything that it begins with.
@@ -181,7 +181,7 @@ impl Client {
         let now = env.now();
         self.record_connect(SpanKind::ConnectFailed, now, env);
         self.report_failure(report, env);
-        self.end(true, now, env);
+        self.end(ClientEnd::Aborted, now, env);
     }
 
     /// Before the start a connection that cannot be made ends the run, later the client.
@@ -206,7 +206,7 @@ impl Client {
         self.record_connect(SpanKind::ConnectCut, now, env);
         self.state = State::Closing {
             since: now,
-            then: Then::End { aborted: false },
+            then: Then::End(ClientEnd::Finished),
         };
         self.action = Some(Action::Close);
     }
@@ -248,7 +248,7 @@ impl Client {
         match then {
             Then::NextAttempt => self.next_attempt(env),
             Then::NextTransaction => self.next_transaction(env),
-            Then::End { aborted } => self.end(aborted, since, env),
+            Then::End(end) => self.end(end, since, env),
         }
     }
 
@@ -266,7 +266,7 @@ impl Client {
                 ));
                 self.report_failure(report, env);
                 self.session.reset();
-                self.end(true, env.now(), env);
+                self.end(ClientEnd::Aborted, env.now(), env);
             }
             State::Standby => self.lose_before_start(reason, env),
             State::Preparing
@@ -289,7 +289,7 @@ impl Client {
             report,
         });
         self.session.reset();
-        self.end(true, env.now(), env);
+        self.end(ClientEnd::Aborted, env.now(), env);
     }
 
     /// Lost while no transaction was under way.
@@ -297,7 +297,7 @@ impl Client {
         let text = format!("client {} aborted: connection lost: {reason}", self.id);
         env.recorder.say(Level::Error, text);
         self.session.reset();
-        self.end(true, env.stamp, env);
+        self.end(ClientEnd::Aborted, env.stamp, env);
     }
 
     /// Whether this client has done all its transactions.

@@ -26,13 +26,14 @@ mod tests;
 use crossbeam_channel::Sender;
 
 use crate::conninfo::Endpoint;
-use crate::event::{ClientRecord, Event};
+use crate::event::{ClientEnd, ClientRecord, Event};
 use crate::protocol::Session;
 use crate::random::Generator;
 use crate::run::RunContext;
 use crate::script::Variables;
 use crate::time::Timestamp;
 use crate::transport::cancel;
+use crate::values::ValueCursor;
 
 use super::control::Notice;
 use super::delay::Delays;
@@ -103,6 +104,8 @@ pub struct Client {
     attempt: Attempt,
     transaction: Transaction,
     statements: Statements,
+    /// How far it has come in its parts of the files of values.
+    values: ValueCursor,
     reply: Reply,
     /// What went wrong with a result that was to be stored, until all results are there.
     problem: Option<String>,
@@ -159,7 +162,7 @@ enum Then {
     /// With `-C`: the next transaction.
     NextTransaction,
     /// Nothing: the client is done.
-    End { aborted: bool },
+    End(ClientEnd),
 }
 
 impl Client {
@@ -175,6 +178,7 @@ impl Client {
             state: State::Idle,
             attempt: Attempt::new(run.addresses.attempts()),
             statements: Statements::default(),
+            values: ValueCursor::default(),
             reply: Reply::default(),
             problem: None,
             action: None,
@@ -307,16 +311,16 @@ impl Client {
 
     /// Ends the client, its connection first if it has one.
     fn finish(&mut self, env: &mut Environment<'_>) {
-        self.close(Then::End { aborted: false }, env);
+        self.close(Then::End(ClientEnd::Finished), env);
     }
 
-    fn end(&mut self, aborted: bool, at: Timestamp, env: &mut Environment<'_>) {
+    fn end(&mut self, end: ClientEnd, at: Timestamp, env: &mut Environment<'_>) {
         self.state = State::Done;
         self.launched = true;
         env.recorder.record(Event::ClientDone(ClientRecord {
             client: self.id,
             ended_at: at,
-            aborted,
+            end,
             think_ns: self.think_ns,
         }));
     }

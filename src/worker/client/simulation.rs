@@ -311,7 +311,8 @@ fn an_aborted_client_lowers_throughput_and_concurrency() {
     let measured = simulate(time(5), vec![steady(0, 50), dies], None);
     close_to(measured.tps(), 20.0 + 4.0);
     close_to(measured.average_concurrency(), 1.2);
-    assert!(measured.clients[1].ended_early && !measured.clients[0].ended_early);
+    assert_eq!(measured.clients[1].end, ClientEnd::Aborted);
+    assert_eq!(measured.clients[0].end, ClientEnd::Finished);
 }
 
 #[test]

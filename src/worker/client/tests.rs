@@ -11,6 +11,7 @@ use crate::plan::{Load, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
 use crate::transport::resolve;
+use crate::values::ValueSources;
 
 /// A client on a stage: the test plays its server, its worker and the clock.
 struct Stage {
@@ -75,7 +76,8 @@ pub(super) fn context(script: &str, load: Load) -> RunContext {
         progress: None,
         load,
     };
-    RunContext::new(plan, target(), addresses, 1, Clock::manual(0))
+    let values = ValueSources::default();
+    RunContext::new(plan, target(), addresses, values, 1, Clock::manual(0))
 }
 
 impl Stage {
@@ -393,7 +395,9 @@ fn an_error_of_the_server_ends_the_client_and_is_told_in_full() {
     assert_eq!(record.outcome, Outcome::Aborted(Abort::Server));
     assert_eq!(record.sqlstate, SqlState(*b"22012"));
     assert_eq!(record.finished_at, at(105));
-    assert!(matches!(events.last(), Some(Event::ClientDone(done)) if done.aborted));
+    assert!(
+        matches!(events.last(), Some(Event::ClientDone(done)) if done.end == ClientEnd::Aborted)
+    );
 }
 
 #[test]
@@ -454,7 +458,9 @@ fn a_script_that_ends_inside_a_block_is_processed_and_then_the_client_is_aborted
     let (events, texts) = stage.events();
     assert_eq!(transactions(&events)[0].outcome, Outcome::Processed);
     assert!(texts[0].contains("end of script reached without completing"));
-    assert!(matches!(events.last(), Some(Event::ClientDone(done)) if done.aborted));
+    assert!(
+        matches!(events.last(), Some(Event::ClientDone(done)) if done.end == ClientEnd::Aborted)
+    );
 }
 
 #[test]
@@ -478,7 +484,7 @@ fn sleeping_is_thinking_and_a_stop_ends_it_at_once() {
         Outcome::Aborted(Abort::Interrupted)
     );
     assert!(matches!(events.last(),
-        Some(Event::ClientDone(done)) if !done.aborted && done.think_ns == 20_000_000));
+        Some(Event::ClientDone(done)) if done.end == ClientEnd::Finished && done.think_ns == 20_000_000));
 }
 
 #[test]
@@ -498,7 +504,9 @@ fn a_stop_lets_a_command_finish_and_the_time_to_finish_cuts_it_off() {
     assert!(texts.is_empty());
     let record = transactions(&events)[0];
     assert_eq!(record.outcome, Outcome::Aborted(Abort::Interrupted));
-    assert!(matches!(events.last(), Some(Event::ClientDone(done)) if !done.aborted));
+    assert!(
+        matches!(events.last(), Some(Event::ClientDone(done)) if done.end == ClientEnd::Finished)
+    );
 }
 
 #[test]
@@ -863,4 +871,41 @@ fn a_connection_that_cannot_begin_as_it_should_is_no_connection() {
         Notice::ConnectFailed { report, .. } if report.message.contains("no such setting")
     )));
     assert_eq!(stage.client.progress(), Progress::Done);
+}
+
+#[test]
+fn what_is_awaited_in_an_untimed_block_is_in_no_latency() {
+    let script = "SELECT 1;\n\\untimed\nSELECT 2;\n\\enduntimed\nSELECT 3;";
+    let mut stage = Stage::released(script, load());
+    stage.answer(110, &done("SELECT 1", b'I'));
+    stage.answer(150, &done("SELECT 1", b'I'));
+    stage.answer(157, &done("SELECT 1", b'I'));
+    let record = stage.transactions()[0];
+    assert_eq!(record.untimed_ns, 40_000_000);
+    assert_eq!(record.latency_ns(), 17_000_000);
+    assert_eq!(record.service_ns(), 17_000_000);
+}
+
+#[test]
+fn a_script_whose_values_have_run_out_ends_its_client_without_a_transaction() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("keys.csv"), "id\n7\n8\n").unwrap();
+    let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
+    let name = directory.path().join("test.sql");
+    let text = b"\\values keys.csv end=stop\nSELECT :id;";
+    scripts.add_file(name.to_string_lossy(), text, 1);
+    let mut run = context("SELECT 1;", load());
+    run.plan.scripts = scripts.finish().unwrap();
+    run.values = ValueSources::read(&run.plan.scripts).unwrap();
+    let mut stage = Stage::of(run).at_work();
+    assert_eq!(stage.sent(), "SELECT 7;");
+    stage.answer(110, &done("SELECT 1", b'I'));
+    assert_eq!(stage.sent(), "SELECT 8;");
+    stage.answer(120, &done("SELECT 1", b'I'));
+    stage.close(121);
+    let (events, texts) = stage.events();
+    assert_eq!(transactions(&events).len(), 2);
+    assert!(texts.is_empty());
+    assert!(matches!(events.last(),
+        Some(Event::ClientDone(done)) if done.end == ClientEnd::RanOut));
 }

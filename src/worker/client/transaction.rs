@@ -1,6 +1,6 @@
 //! A transaction from its choice to its record: begin, end, failure, retry, abort.
 
-use crate::event::{Abort, Event, Failure, Level, Outcome, SqlState, TransactionRecord};
+use crate::event::{Abort, ClientEnd, Event, Failure, Level, Outcome, SqlState, TransactionRecord};
 use crate::protocol::TransactionStatus;
 use crate::random::Generator;
 use crate::time::Timestamp;
@@ -21,6 +21,8 @@ pub(super) struct Transaction {
     pub(super) awaited_at: Option<Timestamp>,
     pub(super) connecting_ns: u64,
     pub(super) untimed_ns: u64,
+    /// Inside `\untimed` since this moment.
+    untimed_since: Option<Timestamp>,
     /// COMMIT (or END) was sent last, and its answer has not come.
     pub(super) committing: bool,
     /// The client's stream as it was at the first try.
@@ -40,9 +42,22 @@ impl Transaction {
             awaited_at: None,
             connecting_ns: 0,
             untimed_ns: 0,
+            untimed_since: None,
             committing: false,
             generator,
             failure: SqlState::NONE,
+        }
+    }
+
+    pub(super) fn begin_untimed(&mut self, now: Timestamp) {
+        self.untimed_since = Some(now);
+    }
+
+    /// The block ends with the last thing that was awaited in it, or now if nothing was.
+    pub(super) fn end_untimed(&mut self, now: Timestamp) {
+        if let Some(since) = self.untimed_since.take() {
+            let until = self.awaited_at.filter(|at| *at > since).unwrap_or(now);
+            self.untimed_ns += until.nanos_since(since);
         }
     }
 }
@@ -103,9 +118,20 @@ impl Client {
                      transaction"
                 ),
             );
-            return self.close(Then::End { aborted: true }, env);
+            return self.close(Then::End(ClientEnd::Aborted), env);
         }
         self.follow(env);
+    }
+
+    /// There are no values left for the script: the client is done. A transaction in which nothing
+    /// was awaited yet has not taken place.
+    pub(super) fn run_out(&mut self, env: &mut Environment<'_>) {
+        if self.transaction.awaited_at.is_some() {
+            self.record(Outcome::Aborted(Abort::Interrupted), SqlState::NONE, env);
+            return self.close(Then::End(ClientEnd::RanOut), env);
+        }
+        self.number -= 1;
+        self.close(Then::End(ClientEnd::RanOut), env);
     }
 
     /// What comes after a transaction that leaves the client alive.
@@ -126,7 +152,7 @@ impl Client {
     /// nothing.
     fn then_next(&self, env: &Environment<'_>) -> Then {
         if self.has_done_all(env) || env.window.stopping {
-            Then::End { aborted: false }
+            Then::End(ClientEnd::Finished)
         } else {
             Then::NextTransaction
         }
@@ -170,6 +196,7 @@ impl Client {
 
     /// Nothing is left of the failed try.
     pub(super) fn retry_or_fail(&mut self, env: &mut Environment<'_>) {
+        self.transaction.end_untimed(env.now());
         if self.may_retry(env) {
             self.transaction.tries += 1;
             self.generator.clone_from(&self.transaction.generator);
@@ -207,7 +234,7 @@ impl Client {
         self.record(Outcome::Aborted(why), sqlstate, env);
         env.recorder.say(Level::Error, text);
         self.say_place(env);
-        self.close(Then::End { aborted: true }, env);
+        self.close(Then::End(ClientEnd::Aborted), env);
     }
 
     /// Tells where in the script the client is.
@@ -228,7 +255,7 @@ impl Client {
     /// with the client.
     pub(super) fn interrupt(&mut self, env: &mut Environment<'_>) {
         self.record(Outcome::Aborted(Abort::Interrupted), SqlState::NONE, env);
-        self.close(Then::End { aborted: false }, env);
+        self.close(Then::End(ClientEnd::Finished), env);
     }
 
     /// The connection was lost in the middle of a transaction. What the server said before it went
@@ -253,7 +280,7 @@ impl Client {
         env.recorder.say(Level::Error, text);
         self.say_place(env);
         self.session.reset();
-        self.end(true, env.stamp, env);
+        self.end(ClientEnd::Aborted, env.stamp, env);
     }
 
     fn record(&mut self, outcome: Outcome, sqlstate: SqlState, env: &mut Environment<'_>) {
@@ -265,6 +292,7 @@ impl Client {
             }
             (_, Some(stamp)) => stamp,
         };
+        self.transaction.end_untimed(finished_at);
         let transaction = &self.transaction;
         env.recorder.record(Event::Transaction(TransactionRecord {
             client: self.id,
