@@ -561,3 +561,19 @@ fn replies_cut_anywhere_give_the_same_records() {
         assert_eq!(records[0].finished_at, at(expected));
     }
 }
+
+#[test]
+fn a_connection_lost_before_the_start_is_told_with_its_place_and_the_servers_words() {
+    let mut stage = Stage::new("SELECT 1;", load());
+    stage.input(0, Client::connect);
+    stage.log_in(0);
+    stage.answer(5, &error("57P01", "going down"));
+    stage.input(6, |client, env| client.handle_lost("closed", env));
+    let failed = stage.notified.try_iter().find_map(|notice| match notice {
+        Notice::ConnectFailed { report, .. } => Some(report.message),
+        _ => None,
+    });
+    let text = failed.expect("the main thread is told");
+    assert!(text.contains("/nowhere/.s.PGSQL.5432"), "{text}");
+    assert!(text.contains("going down"), "{text}");
+}
