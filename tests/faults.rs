@@ -196,6 +196,25 @@ fn a_second_signal_does_not_wait_for_the_clients() {
 }
 
 #[test]
+fn a_second_signal_cancels_what_it_does_not_wait_for() {
+    let server = Server::shared();
+    let running = pgmark(server)
+        .args("-c 3 -j 2 -T 60")
+        .env("PGAPPNAME", "hasty")
+        .script("SELECT pg_sleep(600);")
+        .start();
+    wait_until("the clients are at work", || {
+        executing(server, "hasty", "pg_sleep") == 3
+    });
+    // Two different ones, since two of a kind at once may become one.
+    running.signal(Signal::INT);
+    running.signal(Signal::TERM);
+    let finished = running.finish();
+    assert!(matches!(finished.status, Some(130 | 143)), "{finished}");
+    assert_none_left(server, "hasty");
+}
+
+#[test]
 fn a_signal_while_connecting_leaves_nothing_and_prints_no_tps() {
     let server = Server::shared();
     // The first connection asks the server for its version; the clients' own are held back.
