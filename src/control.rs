@@ -3,6 +3,10 @@
 //!
 //! Reads no environment and no files: whatever matters is in the target.
 
+use std::net::ToSocketAddrs;
+use std::time::Duration;
+
+use crossbeam_channel::bounded;
 use postgres::config::SslMode;
 use postgres::error::DbError;
 use postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
@@ -19,9 +23,10 @@ use crate::error::{Error, Report};
 pub fn connect(target: &Target, console: &Console) -> Result<Client, Error> {
     let mut failures = Vec::new();
     for host in &target.hosts {
-        match config(target, host, console).connect(NoTls) {
+        let bound = target.connect_timeout.map(|each| each * addresses(host));
+        match attempt(config(target, host, console), bound) {
             Ok(client) => return Ok(client),
-            Err(error) => failures.push((host, error)),
+            Err(failure) => failures.push((host, failure)),
         }
     }
     Err(Error::Connect(connect_report(target, &failures)))
@@ -41,6 +46,39 @@ pub fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQueryRow>,
             _ => None,
         })
         .collect())
+}
+
+/// Why a host gave no connection.
+enum Failure {
+    Refused(postgres::Error),
+    /// Nobody refused, but the time for it is over.
+    TimedOut,
+}
+
+/// Connects within `bound`. The driver bounds only the way to a socket, not the exchange that
+/// follows, so it is left to itself on a thread of its own when the time is over.
+fn attempt(config: Config, bound: Option<Duration>) -> Result<Client, Failure> {
+    let Some(bound) = bound else {
+        return config.connect(NoTls).map_err(Failure::Refused);
+    };
+    let (sender, connected) = bounded(1);
+    std::thread::spawn(move || {
+        let _ = sender.send(config.connect(NoTls));
+    });
+    match connected.recv_timeout(bound) {
+        Ok(result) => result.map_err(Failure::Refused),
+        Err(_) => Err(Failure::TimedOut),
+    }
+}
+
+/// How many addresses the driver will try for `host`, each with the whole timeout.
+fn addresses(host: &Host) -> u32 {
+    match &host.name {
+        HostName::SocketDirectory(_) => 1,
+        HostName::Network(name) => (name.as_str(), host.port)
+            .to_socket_addrs()
+            .map_or(1, |found| found.count().max(1) as u32),
+    }
 }
 
 /// What the server or the driver says about `error`, in one or more lines: the way in which
@@ -78,15 +116,15 @@ fn config(target: &Target, host: &Host, console: &Console) -> Config {
     config
 }
 
-fn connect_report(target: &Target, failures: &[(&Host, postgres::Error)]) -> Report {
+fn connect_report(target: &Target, failures: &[(&Host, Failure)]) -> Report {
     let attempts: Vec<String> = failures
         .iter()
-        .map(|(host, error)| {
-            let place = place(host);
-            format!(
-                "connection to server {place} failed: {}",
-                server_message(error)
-            )
+        .map(|(host, failure)| {
+            let reason = match failure {
+                Failure::Refused(error) => server_message(error),
+                Failure::TimedOut => "timeout expired".to_owned(),
+            };
+            format!("connection to server {} failed: {reason}", place(host))
         })
         .collect();
     let report = Report::new(attempts.join("\n")).detail(format!(
@@ -95,7 +133,7 @@ fn connect_report(target: &Target, failures: &[(&Host, postgres::Error)]) -> Rep
     ));
     match failures
         .last()
-        .and_then(|(host, error)| remedy(host, error))
+        .and_then(|(host, failure)| remedy(host, failure))
     {
         Some(hint) => report.hint(hint),
         None => report,
@@ -113,7 +151,12 @@ fn place(host: &Host) -> String {
     }
 }
 
-fn remedy(host: &Host, error: &postgres::Error) -> Option<String> {
+fn remedy(host: &Host, failure: &Failure) -> Option<String> {
+    let Failure::Refused(error) = failure else {
+        return Some(
+            "Something listens there, or drops what is sent to it; is it PostgreSQL?".into(),
+        );
+    };
     if error.as_db_error().is_some() {
         return None;
     }
@@ -213,18 +256,41 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_server_that_is_not_there_gets_a_hint() {
-        let (console, _) = recorded();
-        let mut target = Target {
-            hosts: vec![socket("/nowhere")],
+    fn target_at(host: Host) -> Target {
+        Target {
+            hosts: vec![host],
             database: "d".to_owned(),
             user: "u".to_owned(),
             password: None,
             options: None,
             application_name: "a".to_owned(),
             connect_timeout: None,
+        }
+    }
+
+    #[test]
+    fn a_server_that_says_nothing_is_given_up_after_the_timeout() {
+        // The kernel shakes hands for a listener that accepts nobody.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (console, _) = recorded();
+        let target = Target {
+            connect_timeout: Some(Duration::from_millis(20)),
+            ..target_at(Host {
+                name: HostName::Network("127.0.0.1".to_owned()),
+                port: silent.local_addr().unwrap().port(),
+            })
         };
+        let error = connect(&target, &console).err().unwrap();
+        assert!(
+            error.to_string().ends_with("failed: timeout expired"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_gets_a_hint() {
+        let (console, _) = recorded();
+        let mut target = target_at(socket("/nowhere"));
         let hint = |target: &Target| {
             let error = connect(target, &console).err().unwrap();
             error.report().unwrap().hint.clone().unwrap()

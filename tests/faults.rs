@@ -215,6 +215,25 @@ fn a_second_signal_does_not_wait_for_the_clients() {
 }
 
 #[test]
+fn a_second_signal_cancels_what_it_does_not_wait_for() {
+    let server = Server::shared();
+    let running = pgmark(server)
+        .args("-c 3 -j 2 -T 60")
+        .env("PGAPPNAME", "hasty")
+        .script("SELECT pg_sleep(600);")
+        .start();
+    wait_until("the clients are at work", || {
+        executing(server, "hasty", "pg_sleep") == 3
+    });
+    // Two different ones, since two of a kind at once may become one.
+    running.signal(Signal::INT);
+    running.signal(Signal::TERM);
+    let finished = running.finish();
+    assert!(matches!(finished.status, Some(130 | 143)), "{finished}");
+    assert_none_left(server, "hasty");
+}
+
+#[test]
 fn a_signal_while_connecting_leaves_nothing_and_prints_no_tps() {
     let server = Server::shared();
     // The first connection asks the server for its version; the clients' own are held back.
@@ -229,6 +248,74 @@ fn a_signal_while_connecting_leaves_nothing_and_prints_no_tps() {
     running.signal(Signal::INT);
     running.finish().expect_status(130).expect_no_tps();
     assert_none_left(server, "waiting");
+}
+
+#[test]
+fn a_server_that_says_nothing_is_not_waited_for_after_a_signal() {
+    // The kernel shakes hands for a listener whose owner does not accept anybody.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port().to_string();
+    let start = |options: &str| {
+        pgmark_alone()
+            .args(options)
+            .args("-h 127.0.0.1 -U nobody -d nothing")
+            .env("PGPORT", &port)
+            .start()
+    };
+    for running in [start("-n -T 60"), start("-i")] {
+        let _waiting = silent.accept().unwrap();
+        running.signal(Signal::INT);
+        let finished = running.finish().expect_status(130).expect_no_tps();
+        assert!(said_interrupted(&finished), "{finished}");
+    }
+}
+
+#[test]
+fn a_server_that_goes_silent_costs_a_notice_and_not_the_summary() {
+    let server = Server::shared();
+    // The first connection and the client's are let through, the question after the run is not.
+    let proxy = DelayingProxy::after(2, server, Duration::from_secs(600));
+    let running = pgmark(server)
+        .args("-t 5 -h 127.0.0.1")
+        .env("PGPORT", proxy.port().to_string())
+        .script("SELECT 1;")
+        .start();
+    wait_until("the server is asked what it did", || proxy.accepted() > 2);
+    running.signal(Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.processed(), 5, "{finished}");
+    let finished = finished.expect_status(0);
+    finished.expect_stderr(&["cannot be asked what it did during the run: interrupted"]);
+}
+
+#[test]
+fn a_log_that_nobody_reads_is_not_waited_for_after_a_signal() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("log");
+    let status = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(status.unwrap().success());
+    let start = || {
+        pgmark(Server::shared())
+            .args("-t 20000 --random-seed=1")
+            .arg("--log-file")
+            .arg(&pipe)
+            .env("PGAPPNAME", "unread")
+            .script("\\set nothing 0")
+            .start()
+    };
+    // Nobody opens the pipe.
+    let running = start();
+    running.wait_for_stderr("setting random seed");
+    running.signal(Signal::INT);
+    running.finish().expect_status(130).expect_no_tps();
+    // Somebody opens it and does not read.
+    let mut running = start();
+    let _reader = std::fs::File::open(&pipe).unwrap();
+    wait_until("it has left", || {
+        running.signal(Signal::INT);
+        running.has_ended()
+    });
+    running.finish().expect_status(130);
 }
 
 #[test]

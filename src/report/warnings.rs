@@ -63,7 +63,8 @@ fn early_ends(measured: &Measured) -> Option<String> {
 fn saturation(measured: &Measured) -> Option<String> {
     let busiest = measured.busiest_thread()?;
     let delay_ns = measured.client_delay_sum_ns() as f64;
-    let latency_ns = measured.total.latency.sum_ns() as f64;
+    // Without a latency there is none that may be too high.
+    let latency_ns = Some(measured.total.latency.sum_ns() as f64).filter(|&sum| sum > 0.0)?;
     let reason = if busiest > BUSY_LIMIT {
         format!("the busiest thread was {:.0}% busy", busiest * 100.0)
     } else if latency_ns > 0.0 && delay_ns > DELAY_LIMIT * latency_ns {
@@ -171,6 +172,17 @@ mod tests {
 
         // Where nothing was processed there is no latency to compare with.
         assert_eq!(about(&testing::all_failed(), "client delay"), 0);
+    }
+
+    #[test]
+    fn client_delay_is_no_share_of_a_latency_that_nobody_had() {
+        for mut result in [testing::nothing_attempted(), testing::all_failed()] {
+            for worker in &mut result.measured.workers {
+                worker.delay_sum_ns = 1_000_000;
+                worker.busy_ns = worker.observed_ns;
+            }
+            assert_eq!(about(&result, "bottleneck"), 0);
+        }
     }
 
     #[test]

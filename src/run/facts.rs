@@ -1,5 +1,7 @@
 //! What is to be said of a run besides what was measured.
 
+use std::time::Duration;
+
 use crate::conninfo::Endpoint;
 use crate::console::Console;
 use crate::control;
@@ -7,7 +9,10 @@ use crate::result::{ConnectionWords, Facts, Partitions, ScriptFacts, ServerActiv
 use crate::server::{Activity, ActivityDelta, ServerFacts};
 
 use super::supervise::Ending;
-use super::{Prepared, RunContext};
+use super::{Prepared, RunContext, Signals};
+
+/// How long the server may take to say what it did during the run.
+const LAST_LOOK: Duration = Duration::from_secs(10);
 
 /// Gathers the facts, for which the server is asked once more. If it cannot be, say because it has
 /// no free slot or is gone, that is a notice and no more.
@@ -15,10 +20,11 @@ pub(super) fn gather(
     run: &RunContext,
     prepared: &Prepared,
     ending: &Ending,
+    signals: &Signals,
     console: &Console,
 ) -> Facts {
     let plan = &run.plan;
-    let activity = activity_since(run, prepared, console);
+    let activity = activity_since(run, prepared, signals, console);
     Facts {
         server_version: prepared.server.version.clone(),
         scripts: script_facts(run),
@@ -57,23 +63,29 @@ fn script_facts(run: &RunContext) -> Vec<ScriptFacts> {
         .collect()
 }
 
+/// The run is over and its figures wait to be printed, so neither a server that does not answer
+/// nor a user who has seen enough is waited for.
 fn activity_since(
     run: &RunContext,
     prepared: &Prepared,
+    signals: &Signals,
     console: &Console,
 ) -> Option<ActivityDelta> {
-    match control::connect(&run.target, console) {
-        Ok(mut client) => {
-            let now = Activity::now(&mut client, prepared.server.version_num);
-            Some(now.since(&prepared.activity))
-        }
-        Err(error) => {
-            console.notice(&format!(
-                "the server cannot be asked what it did during the run: {error}"
-            ));
-            None
-        }
-    }
+    let (target, version) = (run.target.clone(), prepared.server.version_num);
+    let console_of_connection = console.clone();
+    let asked = signals.beside(Some(LAST_LOOK), move || {
+        let mut client = control::connect(&target, &console_of_connection)?;
+        Ok(Activity::now(&mut client, version))
+    });
+    let problem = match asked {
+        Ok(Some(Ok(now))) => return Some(now.since(&prepared.activity)),
+        Ok(Some(Err(error))) | Err(error) => error.to_string(),
+        Ok(None) => format!("no answer within {} s", LAST_LOOK.as_secs()),
+    };
+    console.notice(&format!(
+        "the server cannot be asked what it did during the run: {problem}"
+    ));
+    None
 }
 
 fn server_activity(facts: &ServerFacts, delta: &ActivityDelta) -> ServerActivity {

@@ -19,13 +19,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 
 use crate::cluster::TemporaryCluster;
 use crate::collector::{Collector, CollectorPlan, Log, Progress};
 use crate::conninfo::Target;
 use crate::console::{Console, PROGRAM};
-use crate::control;
 use crate::error::{Error, Report as Problem, Signal};
 use crate::event::{Event, Report};
 use crate::init;
@@ -86,7 +85,7 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
 }
 
 fn initialise(plan: &InitPlan, signals: &Signals, around: &Surroundings<'_>) -> Result<(), Error> {
-    let mut client = control::connect(&plan.target, &around.console)?;
+    let mut client = signals.connecting(&plan.target, &around.console)?;
     signals.cancelling(&mut client, |client| {
         init::run(
             client,
@@ -184,7 +183,7 @@ fn benchmark(
     let values = ValueSources::read(&plan.scripts)?;
     let addresses = resolve::addresses(&target);
     let prepared = prepare(&plan, &target, signals, around)?;
-    let log = open_log(&plan, &around.clock)?;
+    let log = open_log(&plan, signals, &around.clock)?;
     let run = Arc::new(RunContext::new(
         plan,
         target,
@@ -202,9 +201,9 @@ fn benchmark(
     }
     let Some(measured) = driven.measured else {
         let signal = driven.ending.interrupted.unwrap_or(Signal::Interrupt);
-        return Ok(ExitStatus::Interrupted(signal));
+        return Err(Error::Interrupted(signal));
     };
-    let facts = facts::gather(&run, &prepared, &driven.ending, &around.console);
+    let facts = facts::gather(&run, &prepared, &driven.ending, signals, &around.console);
     Ok(conclude(&RunResult { facts, measured }, around))
 }
 
@@ -224,7 +223,7 @@ fn prepare(
     signals: &Signals,
     around: &mut Surroundings<'_>,
 ) -> Result<Prepared, Error> {
-    let mut client = control::connect(target, &around.console)?;
+    let mut client = signals.connecting(target, &around.console)?;
     let console = around.console.clone();
     let stdout = &mut *around.stdout;
     signals.cancelling(&mut client, |client| {
@@ -259,8 +258,9 @@ fn warn_of_ignored_scale(plan: &RunPlan, found: u64, console: &Console) {
     }
 }
 
-fn open_log(plan: &RunPlan, clock: &Clock) -> Result<Option<Log>, Error> {
-    let Some(path) = &plan.log else {
+/// Opening may take its time: a named pipe waits for its reader.
+fn open_log(plan: &RunPlan, signals: &Signals, clock: &Clock) -> Result<Option<Log>, Error> {
+    let Some(path) = plan.log.clone() else {
         return Ok(None);
     };
     let names: Vec<String> = plan
@@ -269,7 +269,9 @@ fn open_log(plan: &RunPlan, clock: &Clock) -> Result<Option<Log>, Error> {
         .iter()
         .map(|weighted| weighted.script.short_name())
         .collect();
-    Log::create(path, &names, clock.clone()).map(Some)
+    let clock = clock.clone();
+    let opened = signals.beside(None, move || Log::create(&path, &names, clock))?;
+    opened.transpose()
 }
 
 /// How a run went that was driven to its end.
@@ -313,7 +315,7 @@ fn drive(
         .map(|worker| spawn_worker(worker, notices.clone()))
         .collect::<Result<Vec<_>, Error>>()?;
 
-    let ending = Supervisor {
+    let mut ending = Supervisor {
         control: &control,
         wakers,
         notices: noticed,
@@ -322,16 +324,34 @@ fn drive(
         clock: &run.clock,
     }
     .watch();
-    if ending.abandoned {
-        let measured = collected.recv_timeout(LAST_FLUSH).ok();
-        return Ok(Driven { ending, measured });
+    if !ending.abandoned {
+        join(threads)?;
     }
-    join(threads)?;
-    let measured = collected.recv().map_err(|_| internal("the collector"))?;
-    Ok(Driven {
-        ending,
-        measured: Some(measured),
-    })
+    let measured = await_collector(&collected, signals, &mut ending)?;
+    Ok(Driven { ending, measured })
+}
+
+/// What the collector has measured. It may have to wait for a disk, or for the reader of a pipe; a
+/// signal says that the user does not.
+fn await_collector(
+    collected: &Receiver<Measured>,
+    signals: &Signals,
+    ending: &mut Ending,
+) -> Result<Option<Measured>, Error> {
+    // What has come so far was meant for the clients.
+    while signals.received().try_recv().is_ok() {}
+    if !ending.abandoned {
+        select! {
+            recv(collected) -> measured => {
+                return measured.map(Some).map_err(|_| internal("the collector"));
+            }
+            recv(signals.received()) -> signal => {
+                let signal = signal.unwrap_or(Signal::Interrupt);
+                ending.interrupted.get_or_insert(signal);
+            }
+        }
+    }
+    Ok(collected.recv_timeout(LAST_FLUSH).ok())
 }
 
 /// The collector on a thread of its own; what it measured comes over the channel in the end.

@@ -5,13 +5,23 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, unbounded};
+use crossbeam_channel::{Receiver, bounded, never, select, unbounded};
 use postgres::{CancelToken, NoTls};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals as Iterator;
 
+use crate::conninfo::Target;
+use crate::console::Console;
+use crate::control;
 use crate::error::{Error, Report, Signal};
+
+use super::ExitStatus;
+
+/// While the control connection is at work, the first signal cancels its statement; a server that
+/// does not even react to this many is not waited for any longer.
+const PATIENCE: u32 = 3;
 
 /// The stop signals of this process.
 #[derive(Debug)]
@@ -24,6 +34,7 @@ pub struct Signals {
 #[derive(Default)]
 struct State {
     first: Option<Signal>,
+    count: u32,
     statement: Option<CancelToken>,
 }
 
@@ -120,20 +131,74 @@ impl Signals {
         result
     }
 
+    /// Connects as [`control::connect`] does. A signal ends the waiting, since no server says when
+    /// it will answer.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], or [`Error::Connect`].
+    pub fn connecting(
+        &self,
+        target: &Target,
+        console: &Console,
+    ) -> Result<postgres::Client, Error> {
+        self.check()?;
+        let (target, console) = (target.clone(), console.clone());
+        let connected = self.beside(None, move || control::connect(&target, &console))?;
+        connected.expect("there is no bound")
+    }
+
+    /// Does `work`, which may block for ever, on a thread of its own. `None` if it has not been
+    /// done within `bound`. Nobody waits for a thread that was left to itself.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if a signal has come meanwhile, [`Error::Environment`] if there is no
+    /// thread to be had.
+    pub fn beside<T: Send + 'static>(
+        &self,
+        bound: Option<Duration>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Option<T>, Error> {
+        let (sender, done) = bounded(1);
+        std::thread::Builder::new()
+            .name("control".to_owned())
+            .spawn(move || {
+                let _ = sender.send(work());
+            })
+            .map_err(super::no_thread)?;
+        let too_late = bound.map_or_else(never, crossbeam_channel::after);
+        select! {
+            recv(done) -> result => result.map(Some).map_err(|_| super::internal("a thread")),
+            recv(self.received) -> signal => Err(Error::Interrupted(
+                signal.unwrap_or(Signal::Interrupt)
+            )),
+            recv(too_late) -> _ => Ok(None),
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Notes the signal; whatever the control connection is doing is cancelled. Should that fail, the
-/// statement ends in its own time, and the signal is seen then.
+/// Notes the signal; whatever the control connection is doing is cancelled, on a thread of its own
+/// since a server may be slow to take that. Should it fail, the statement ends in its own time, and
+/// the signal is seen then, unless the user has lost patience: then the process ends here.
 fn cancel_statement(state: &Mutex<State>, signal: Signal) {
-    let statement = {
+    let (first, count, statement) = {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.first.get_or_insert(signal);
-        state.statement.clone()
+        state.count += 1;
+        let first = *state.first.get_or_insert(signal);
+        (first, state.count, state.statement.clone())
     };
-    if let Some(statement) = statement {
-        let _ = statement.cancel_query(NoTls);
+    let Some(statement) = statement else {
+        return;
+    };
+    if count >= PATIENCE {
+        std::process::exit(ExitStatus::Interrupted(first).code().into());
     }
+    let _ = std::thread::Builder::new()
+        .name("cancel".to_owned())
+        .spawn(move || {
+            let _ = statement.cancel_query(NoTls);
+        });
 }

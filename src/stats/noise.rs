@@ -39,17 +39,18 @@ impl Noise {
 
 fn halves(series: &Series, window_ns: u64) -> [f64; 2] {
     let half_s = window_ns as f64 / 2e9;
-    let first = series.processed_until(window_ns / 2);
-    let all = series.processed_until(window_ns);
+    let first = series.processed_until(window_ns / 2, window_ns);
+    let all = series.processed_until(window_ns, window_ns);
     [first / half_s, (all - first) / half_s]
 }
 
-/// Points merged into as many equal batches as allowed; none if there are too few points. What is
-/// left over at the end is dropped.
+/// Points merged into as many equal batches as allowed; none if there are too few points, or fewer
+/// transactions in them than samples are needed. What is left over at the end is dropped.
 fn equal_batches(points: &[Point]) -> Vec<Point> {
     let size = points.len().div_ceil(*BATCHES.end()).max(1);
     let count = points.len() / size;
-    if count < *BATCHES.start() {
+    let processed: u64 = points.iter().map(|point| point.processed).sum();
+    if count < *BATCHES.start() || (processed as f64) < MIN_EFFECTIVE {
         return Vec::new();
     }
     merged(&points[..count * size], size)
@@ -234,6 +235,18 @@ mod tests {
         );
         let steady: Vec<Point> = (0..40).map(|i| batch(i % 2, 1_000_000)).collect();
         assert_eq!(latency_noise(&steady), Some(0.0));
+    }
+
+    #[test]
+    fn a_few_slow_transactions_are_no_sample() {
+        let with = |transactions: usize| {
+            let slow = (0..40).map(|i| Point {
+                processed: u64::from(i % 7 == 0 && i / 7 < transactions),
+                ..Point::default()
+            });
+            equal_batches(&slow.collect::<Vec<_>>()).len()
+        };
+        assert_eq!((with(4), with(5)), (0, 40));
     }
 
     #[test]

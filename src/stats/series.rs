@@ -87,12 +87,14 @@ impl Series {
         total
     }
 
-    /// Processed transactions completed in the first `nanos` of the window. Inside a point they
-    /// are taken as evenly spread.
-    pub(super) fn processed_until(&self, nanos: u64) -> f64 {
+    /// Processed transactions completed in the first `nanos` of a window of `window_ns`. Inside a
+    /// point they are taken as evenly spread, over its part inside the window.
+    pub(super) fn processed_until(&self, nanos: u64, window_ns: u64) -> f64 {
         let whole = (nanos / self.width_ns) as usize;
         let before: u64 = self.points.iter().take(whole).map(|p| p.processed).sum();
-        let share = (nanos % self.width_ns) as f64 / self.width_ns as f64;
+        let (begun_ns, in_window_ns) = (nanos % self.width_ns, window_ns - nanos);
+        let spread_ns = self.width_ns.min(begun_ns + in_window_ns).max(1);
+        let share = begun_ns as f64 / spread_ns as f64;
         let within = self.points.get(whole).map_or(0, |p| p.processed) as f64 * share;
         before as f64 + within
     }
@@ -167,9 +169,18 @@ mod tests {
         for millis in [10, 110, 120, 130, 140] {
             series.record(millis * 1_000_000, &processed(5));
         }
-        assert_eq!(series.processed_until(100_000_000), 1.0);
-        assert_eq!(series.processed_until(150_000_000), 3.0);
-        assert_eq!(series.processed_until(9_000_000_000), 5.0);
+        for (millis, window_millis, expected) in [
+            (100, 1_000, 1.0),
+            (150, 1_000, 3.0),
+            (9_000, 9_000, 5.0),
+            // Points that the window ends in: all of theirs lies inside it.
+            (120, 140, 3.0),
+            (140, 140, 5.0),
+            (10, 20, 0.5),
+        ] {
+            let until = series.processed_until(millis * 1_000_000, window_millis * 1_000_000);
+            assert_eq!(until, expected, "{millis} of {window_millis} ms");
+        }
     }
 
     #[test]

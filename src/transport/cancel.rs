@@ -8,6 +8,8 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use crossbeam_channel::{Receiver, bounded};
+
 use crate::conninfo::Endpoint;
 
 use super::unix_address;
@@ -24,19 +26,20 @@ pub struct Order {
     pub packet: Vec<u8>,
 }
 
-/// Carries out the orders on a thread of their own, one after the other.
-pub fn send_beside(orders: Vec<Order>) {
-    if orders.is_empty() {
-        return;
-    }
+/// Carries out the orders on a thread of their own, one after the other. The receiver hangs up when
+/// all of them have been.
+pub fn send_beside(orders: Vec<Order>) -> Receiver<()> {
+    let (working, done) = bounded(0);
     // Without a thread nothing is cancelled, and the sessions are closed all the same.
     let _ = std::thread::Builder::new()
         .name("cancel".to_owned())
         .spawn(move || {
+            let _working = working;
             for order in orders {
                 let _ = send(&order);
             }
         });
+    done
 }
 
 /// Sends the packet and waits until the server closes, which it does when it has passed it on.

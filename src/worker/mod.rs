@@ -18,7 +18,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Receiver, Sender};
 use mio::{Events, Poll, Token, Waker};
 
 use crate::event::{Event, WorkerRecord};
@@ -86,6 +86,8 @@ pub struct Worker {
     running: usize,
     flushed_at: Timestamp,
     waited_ns: u64,
+    /// Hangs up when the cancellations have been sent.
+    cancelled: Option<Receiver<()>>,
 }
 
 /// A client with its socket.
@@ -139,6 +141,7 @@ impl Worker {
             running: slots.len(),
             flushed_at: Timestamp::ZERO,
             waited_ns: 0,
+            cancelled: None,
             poll,
             slots,
         })
@@ -267,6 +270,8 @@ impl Worker {
             self.stop(stop);
         }
         if !self.window.closing && self.control.closed_at().is_some() {
+            // A server does not notice that a socket is closed while it executes something.
+            self.cancel_all();
             self.window.closing = true;
             self.for_all(|client, env| client.handle_close_due(env));
         }
@@ -292,13 +297,18 @@ impl Worker {
     /// Asks the server to cancel what is still under way. That takes connections of its own, which
     /// block: a thread beside the loop makes them.
     fn cancel_all(&mut self) {
+        if self.window.cancelling {
+            return;
+        }
         self.window.cancelling = true;
         let orders: Vec<cancel::Order> = self
             .slots
             .iter()
             .filter_map(|slot| slot.client.cancel_order())
             .collect();
-        cancel::send_beside(orders);
+        if !orders.is_empty() {
+            self.cancelled = Some(cancel::send_beside(orders));
+        }
     }
 
     /// Handles those who have waited longest.
@@ -538,6 +548,10 @@ impl Worker {
         }));
         self.recorder.advance_to(now);
         self.recorder.flush();
+        // The process may end soon after, and the cancellations with it.
+        if let Some(cancelled) = &self.cancelled {
+            let _ = cancelled.recv_timeout(CANCEL_GRACE);
+        }
     }
 }
 

@@ -281,8 +281,13 @@ impl Client {
     }
 
     fn lose_before_start(&mut self, reason: &str, env: &mut Environment<'_>) {
+        let told = self.reply.take_error().text;
+        let reason = if told.is_empty() { reason } else { &told };
+        let place = self
+            .endpoint()
+            .map_or_else(String::new, |endpoint| format!(" to {endpoint}"));
         let report = Report::new(format!(
-            "a connection was lost before the start of the run: {reason}"
+            "the connection{place} was lost before the start of the run: {reason}"
         ));
         let _ = env.notices.send(Notice::ConnectFailed {
             client: self.id,
@@ -294,6 +299,8 @@ impl Client {
 
     /// Lost while no transaction was under way.
     fn lose_between(&mut self, reason: &str, env: &mut Environment<'_>) {
+        let told = self.reply.take_error().text;
+        let reason = if told.is_empty() { reason } else { &told };
         let text = format!("client {} aborted: connection lost: {reason}", self.id);
         env.recorder.say(Level::Error, text);
         self.session.reset();

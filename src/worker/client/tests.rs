@@ -909,3 +909,19 @@ fn a_script_whose_values_have_run_out_ends_its_client_without_a_transaction() {
     assert!(matches!(events.last(),
         Some(Event::ClientDone(done)) if done.end == ClientEnd::RanOut));
 }
+
+#[test]
+fn a_connection_lost_before_the_start_is_told_with_its_place_and_the_servers_words() {
+    let mut stage = Stage::new("SELECT 1;", load());
+    stage.input(0, Client::connect);
+    stage.log_in(0);
+    stage.answer(5, &error("57P01", "going down"));
+    stage.input(6, |client, env| client.handle_lost("closed", env));
+    let failed = stage.notified.try_iter().find_map(|notice| match notice {
+        Notice::ConnectFailed { report, .. } => Some(report.message),
+        _ => None,
+    });
+    let text = failed.expect("the main thread is told");
+    assert!(text.contains("/nowhere/.s.PGSQL.5432"), "{text}");
+    assert!(text.contains("going down"), "{text}");
+}
