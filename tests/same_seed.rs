@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Program, Server, pgmark};
+use support::{Program, Server, Statement, pgmark};
 
 #[test]
 fn the_builtin_scripts_send_the_same_statements_as_pgbench() {
@@ -16,12 +16,52 @@ fn the_builtin_scripts_send_the_same_statements_as_pgbench() {
     };
     // At a scale above 1 all random numbers of a script are really drawn.
     pgmark(server).args("-i -q -s 3").run().expect_status(0);
-    for builtin in ["tpcb-like", "simple-update", "select-only"] {
-        let options = format!("-n -b {builtin} -c 3 -j 2 -t 20 --random-seed=42");
-        let reference = program(server, &pgbench);
-        let theirs = statements(server, reference, &options, &format!("pgbench {builtin}"));
-        let ours = statements(server, pgmark(server), &options, builtin);
-        assert_eq!(ours.len(), 3, "{builtin}: one session a client");
+    for mode in ["simple", "extended", "prepared"] {
+        for (builtin, commands) in [("tpcb-like", 7), ("simple-update", 5), ("select-only", 1)] {
+            let options = format!("-n -b {builtin} -M {mode} -c 3 -j 2 -t 20 --random-seed=42");
+            let name = format!("{builtin} {mode}");
+            let reference = program(server, &pgbench);
+            let theirs = statements(server, reference, &options, &format!("pgbench {name}"));
+            let ours = statements(server, pgmark(server), &options, &name);
+            assert_eq!(ours.len(), 3, "{name}: one session a client");
+            assert!(ours.iter().all(|session| session.len() == 20 * commands));
+            assert_same(&ours, &theirs);
+        }
+    }
+}
+
+#[test]
+fn pipelines_send_the_same_statements_as_pgbench() {
+    let server = Server::shared();
+    let Some(pgbench) = pgbench(server) else {
+        return;
+    };
+    // The second branch is prepared with the pipeline, but executed in a later transaction.
+    let script = "\\set x random(1, 1000)\n\
+                  SELECT 'one' AS name, :x::int AS first \\gset\n\
+                  \\startpipeline\n\
+                  SELECT 'two', :x::int;\n\
+                  \\if :x % 2 = 0\n\
+                  SELECT 'even', :first::int, :client_id::int;\n\
+                  \\else\n\
+                  SELECT 'odd', :nothing::int;\n\
+                  \\endif\n\
+                  SELECT 'last';\n\
+                  \\endpipeline\n\
+                  SELECT 'after';\n";
+    for mode in ["extended", "prepared"] {
+        let options = format!("-n -M {mode} -c 3 -j 2 -t 20 --random-seed=42");
+        let reference = program(server, &pgbench).script(script);
+        let theirs = statements(
+            server,
+            reference,
+            &options,
+            &format!("pgbench {mode} pipeline"),
+        );
+        let ours = pgmark(server).script(script);
+        let ours = statements(server, ours, &options, &format!("{mode} pipeline"));
+        assert_eq!(ours.len(), 3, "{mode}: one session a client");
+        assert!(ours.iter().all(|session| session.len() == 100), "{mode}");
         assert_same(&ours, &theirs);
     }
 }
@@ -50,7 +90,7 @@ fn several_scripts_are_chosen_alike() {
 
 /// Shows the first difference only: all statements are more than anyone reads.
 #[track_caller]
-fn assert_same(ours: &[Vec<String>], theirs: &[Vec<String>]) {
+fn assert_same(ours: &[Vec<Statement>], theirs: &[Vec<Statement>]) {
     assert_eq!(ours.len(), theirs.len(), "sessions");
     for (ours, theirs) in ours.iter().zip(theirs) {
         let different = ours
@@ -64,7 +104,7 @@ fn assert_same(ours: &[Vec<String>], theirs: &[Vec<String>]) {
 
 /// What the clients' sessions of this run have sent, one list a session, in a definite order.
 /// Sessions with other statements only (detecting the scale, reading settings) are left out.
-fn statements(server: &Server, program: Program, options: &str, name: &str) -> Vec<Vec<String>> {
+fn statements(server: &Server, program: Program, options: &str, name: &str) -> Vec<Vec<Statement>> {
     let application = format!("{name} {}", std::process::id());
     program
         .args(options)
@@ -76,7 +116,7 @@ fn statements(server: &Server, program: Program, options: &str, name: &str) -> V
     sessions.retain(|statements| {
         statements
             .iter()
-            .any(|statement| statement.contains("'one'") || is_of_builtin(statement))
+            .any(|statement| statement.text.contains("'one'") || is_of_builtin(&statement.text))
     });
     sessions.sort();
     sessions

@@ -7,95 +7,25 @@ use std::process::Command as Process;
 use super::*;
 use crate::random::Seeds;
 
-const CASES: &str = include_str!("../../tests/data/expression-cases.csv");
+#[path = "../../tests/support/case.rs"]
+mod case;
 
-#[derive(Debug, serde::Deserialize)]
-struct Case {
-    section: String,
-    setup: String,
-    expression: String,
-    expected_type: String,
-    expected_value: String,
-    note: String,
-}
+use case::{Case, Outcome};
 
-fn cases() -> Vec<Case> {
-    csv::Reader::from_reader(CASES.as_bytes())
-        .deserialize()
-        .collect::<Result<_, _>>()
-        .expect("the file of cases is well-formed")
-}
-
-impl Case {
-    /// Whether the row is about what a server answers, about the program's options, or about what a
-    /// client does with a pipeline or a failing shell command: nothing that this module decides.
-    fn needs_program(&self) -> bool {
-        let runs = self.expected_type != "parse-error";
-        let captures = [&self.setup, &self.expression]
-            .iter()
-            .any(|text| text.contains("\\gset") || text.contains("\\aset"));
-        matches!(self.section.as_str(), "retry" | "seed")
-            || (runs && (captures || self.section == "pipeline"))
-            || matches!(
-                self.expected_value.as_str(),
-                "sql-error" | "shell-failed" | "open-transaction"
-            )
-    }
-
-    /// The row's script, with what the setup puts in front.
-    fn script(&self) -> String {
-        const WHOLE_SCRIPTS: [&str; 11] = [
-            "evalorder",
-            "define",
-            "seed",
-            "subst",
-            "split",
-            "meta",
-            "cond",
-            "gset",
-            "pipeline",
-            "sleep",
-            "shell",
-        ];
-        let mut script = String::new();
-        for line in self.setup.lines().filter(|line| !line.starts_with('-')) {
-            script.push_str(line);
-            script.push('\n');
+/// Whether the row is about what a server answers, about the program's options, or about what a
+/// client does with a pipeline or a failing shell command: nothing that this module decides.
+fn needs_program(case: &Case) -> bool {
+    let script = case.script();
+    let captures = script.contains("\\gset") || script.contains("\\aset");
+    match case.expected(1) {
+        _ if matches!(case.section.as_str(), "retry" | "seed") => true,
+        Outcome::ParseError(_) => false,
+        Outcome::RunError(class) => {
+            let of_server = ["sql-error", "shell-failed", "open-transaction"];
+            captures || case.section == "pipeline" || of_server.contains(&class.as_str())
         }
-        let whole =
-            WHOLE_SCRIPTS.contains(&self.section.as_str()) || self.expression.starts_with('\\');
-        if whole {
-            script.push_str(&self.expression);
-            return script;
-        }
-        let repeats = if self.expected_type == "int-seq" {
-            10
-        } else {
-            1
-        };
-        for _ in 0..repeats {
-            script.push_str(&format!("\\set v debug({})\n", self.expression));
-        }
-        script
-    }
-
-    /// What the row says should come out, in the form of [`Outcome`].
-    fn expected(&self, clients: u32) -> Outcome {
-        let value = &self.expected_value;
-        match self.expected_type.as_str() {
-            "parse-error" => Outcome::ParseError(value.clone()),
-            "run-error" => Outcome::RunError(value.clone()),
-            "sql" => Outcome::Sql(value.split("\n--next--\n").map(str::to_owned).collect()),
-            "ok" if value.is_empty() => Outcome::Debug(Vec::new()),
-            "ok" => Outcome::Debug(value.split("; ").map(str::to_owned).collect()),
-            "int-seq" => Outcome::Debug(
-                value
-                    .split(' ')
-                    .map(|value| format!("int {value}"))
-                    .collect(),
-            ),
-            "null" => Outcome::Debug(vec!["null".to_owned(); clients as usize]),
-            kind => Outcome::Debug(vec![format!("{kind} {value}"); clients as usize]),
+        Outcome::Debug(_) | Outcome::Sql(_) | Outcome::Counts(_) => {
+            captures || case.section == "pipeline"
         }
     }
 }
@@ -110,7 +40,7 @@ struct Options {
 }
 
 impl Options {
-    fn parse(setup: &str) -> Self {
+    fn parse(arguments: Vec<String>) -> Self {
         let mut options = Options {
             seed: 1,
             clients: 1,
@@ -118,8 +48,7 @@ impl Options {
             simple: true,
             defines: Vec::new(),
         };
-        let lines = setup.lines().filter(|line| line.starts_with('-'));
-        let mut words = lines.flat_map(shell_words);
+        let mut words = arguments.into_iter();
         while let Some(word) = words.next() {
             if let Some(seed) = word.strip_prefix("--random-seed=") {
                 options.seed = seed.parse().expect("rows about bad seeds are not run here");
@@ -140,29 +69,6 @@ impl Options {
         }
         options
     }
-}
-
-/// Splits at blanks outside of single quotes.
-fn shell_words(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut quoted = false;
-    for character in line.chars() {
-        let last = words.len() - 1;
-        match character {
-            '\'' => quoted = !quoted,
-            ' ' if !quoted => words.push(String::new()),
-            character => words[last].push(character),
-        }
-    }
-    words
-}
-
-#[derive(Debug, PartialEq)]
-enum Outcome {
-    ParseError(String),
-    RunError(String),
-    Debug(Vec<String>),
-    Sql(Vec<String>),
 }
 
 /// Runs a script as every client does, without a server: SQL commands are only noted down.
@@ -205,7 +111,7 @@ fn run(case: &Case, options: &Options, dialect: Dialect) -> Outcome {
             return Outcome::RunError(error.code().to_owned());
         }
         // Of an expression the value counts, not what nested calls of debug() say on the way.
-        if !matches!(case.expected_type.as_str(), "ok" | "int-seq") {
+        if !case.wants_all_debug_output() {
             debug.drain(client_id as usize..debug.len().saturating_sub(1));
         }
     }
@@ -325,23 +231,21 @@ fn shell(line: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_case_that_needs_no_server_does_what_pgbench_does() {
-    let cases = cases();
-    assert_eq!(cases.len(), 416);
-    let (elsewhere, here): (Vec<_>, Vec<_>) = cases.iter().partition(|case| case.needs_program());
+    let cases = Case::all();
+    let (elsewhere, here): (Vec<_>, Vec<_>) = cases.iter().partition(|case| needs_program(case));
     assert_eq!((here.len(), elsewhere.len()), (375, 41));
 
     let mut wrong = Vec::new();
     for case in here {
-        let options = Options::parse(&case.setup);
-        let expected = case.expected(options.clients);
+        let options = Options::parse(case.arguments());
+        let expected = case.expected(options.clients as usize);
         for dialect in [Dialect::Pgbench, Dialect::Extended] {
             let found = run(case, &options, dialect);
             if found == expected {
                 continue;
             }
             wrong.push(format!(
-                "{}: {:?} {:?} ({})\n  expected {expected:?}\n  found    {found:?}",
-                case.section, case.setup, case.expression, case.note
+                "{case}\n  expected {expected:?}\n  found    {found:?}"
             ));
         }
     }

@@ -4,6 +4,7 @@
 // Each test binary takes what it needs and leaves the rest.
 #![allow(dead_code, unused_imports)]
 
+mod case;
 mod log;
 mod program;
 mod proxy;
@@ -12,10 +13,11 @@ mod server;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use case::{Case, Outcome};
 pub use log::{Log, Row};
 pub use program::{Finished, Program, Running, Signal, pgmark, pgmark_alone};
 pub use proxy::DelayingProxy;
-pub use server::Server;
+pub use server::{Server, Statement};
 
 /// Held by a test that measures, so that no other test of its binary takes the processors away.
 pub fn measuring() -> MutexGuard<'static, ()> {

@@ -223,6 +223,15 @@ impl Finished {
         self
     }
 
+    /// What `debug()` wrote, without saying where.
+    pub fn debug_values(&self) -> Vec<String> {
+        let lines = self.stderr.lines();
+        lines
+            .filter_map(|line| line.strip_prefix("debug(")?.split_once("): "))
+            .map(|(_, value)| value.to_owned())
+            .collect()
+    }
+
     /// Fails if stdout shows a throughput.
     #[track_caller]
     pub fn expect_no_tps(self) -> Finished {

@@ -83,28 +83,30 @@ impl Server {
 
     /// Statements of sessions that call themselves `application_name` and log their statements
     /// (`PGOPTIONS=-c log_statement=all`), one list a session, in the order in which they began.
-    pub fn logged_statements(&self, application_name: &str) -> Vec<Vec<String>> {
+    pub fn logged_statements(&self, application_name: &str) -> Vec<Vec<Statement>> {
         let text = fs::read(self.directory.join("log")).expect("the server writes its log");
-        let mut sessions: Vec<(String, Vec<String>)> = Vec::new();
-        for line in String::from_utf8_lossy(&text).lines() {
+        let text = String::from_utf8_lossy(&text);
+        let entries = entries(&text);
+        let mut sessions: Vec<(&str, Vec<Statement>)> = Vec::new();
+        for entry in &entries {
             // LOG_LINE_PREFIX, then the severity.
-            let Some((session, line)) = line.split_once('|') else {
-                continue;
-            };
-            let Some((name, line)) = line.split_once('|') else {
-                continue;
-            };
-            let Some(statement) = line.strip_prefix("LOG:  statement: ") else {
+            let mut parts = entry.splitn(3, '|');
+            let (Some(session), Some(name), Some(message)) =
+                (parts.next(), parts.next(), parts.next())
+            else {
                 continue;
             };
             if name != application_name {
                 continue;
             }
-            match sessions.iter_mut().find(|(id, _)| id == session) {
-                Some((_, statements)) => statements.push(statement.to_owned()),
-                None => sessions.push((session.to_owned(), vec![statement.to_owned()])),
-            }
+            let known = sessions.iter().position(|(id, _)| *id == session);
+            let at = known.unwrap_or_else(|| {
+                sessions.push((session, Vec::new()));
+                sessions.len() - 1
+            });
+            note_message(message, &mut sessions[at].1);
         }
+        sessions.retain(|(_, statements)| !statements.is_empty());
         sessions
             .into_iter()
             .map(|(_, statements)| statements)
@@ -155,6 +157,59 @@ impl Server {
             .dbname(database)
             .application_name("pgmark tests")
             .connect(NoTls)
+    }
+}
+
+/// A statement as the server logged it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Statement {
+    /// The name under which it was prepared; none if it came as a simple query.
+    pub prepared_as: Option<String>,
+    pub text: String,
+    /// As in `$1 = '5', $2 = NULL`; empty if there are none.
+    pub parameters: String,
+}
+
+impl std::fmt::Display for Statement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)?;
+        match self.parameters.as_str() {
+            "" => Ok(()),
+            parameters => write!(f, "  <{parameters}>"),
+        }
+    }
+}
+
+/// The entries of a log, each of one or more lines: all but the first begin with a tab.
+fn entries(log: &str) -> Vec<String> {
+    let mut entries: Vec<String> = Vec::new();
+    for line in log.split('\n') {
+        match (line.strip_prefix('\t'), entries.last_mut()) {
+            (Some(more), Some(entry)) => {
+                entry.push('\n');
+                entry.push_str(more);
+            }
+            _ => entries.push(line.to_owned()),
+        }
+    }
+    entries
+}
+
+/// Adds the statement that a message is about, or its parameters, which follow it.
+fn note_message(message: &str, statements: &mut Vec<Statement>) {
+    let statement = |prepared_as: Option<&str>, text: &str| Statement {
+        prepared_as: prepared_as.map(str::to_owned),
+        text: text.to_owned(),
+        parameters: String::new(),
+    };
+    if let Some(text) = message.strip_prefix("LOG:  statement: ") {
+        statements.push(statement(None, text));
+    } else if let Some(executed) = message.strip_prefix("LOG:  execute ") {
+        let (name, text) = executed.split_once(": ").expect("a name is followed by it");
+        statements.push(statement(Some(name), text));
+    } else if let Some(parameters) = message.strip_prefix("DETAIL:  parameters: ") {
+        let last = statements.last_mut().expect("a detail follows its message");
+        last.parameters = parameters.to_owned();
     }
 }
 
