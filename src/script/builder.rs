@@ -91,10 +91,9 @@ impl ScriptSetBuilder {
         if !self.errors.is_empty() {
             return Err(ScriptErrors(self.errors));
         }
-        // The automatic variables exist even if no script mentions them: a hash may ask.
         Ok(ScriptSet {
             scripts: self.scripts,
-            variables: self.table.finish(),
+            variables: self.table.finish(self.dialect),
             any_builtin: self.any_builtin,
             sql_commands: self.sql_commands,
         })

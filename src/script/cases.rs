@@ -99,6 +99,7 @@ fn run(case: &Case, options: &Options, dialect: Dialect) -> Outcome {
             client_id,
             default_seed: seeds.default_seed,
             random_seed: options.seed,
+            thread_id: 0,
         });
         let mut client = Client {
             variables,

@@ -493,11 +493,12 @@ pub(super) mod tests {
         for (name, value) in defined {
             table.define(name.as_bytes(), value.as_bytes());
         }
-        let mut variables = table.finish().initial(&Automatic {
+        let mut variables = table.finish(Dialect::Extended).initial(&Automatic {
             scale: 1,
             client_id: 0,
             default_seed: None,
             random_seed: 0,
+            thread_id: 0,
         });
         let mut context = EvalContext {
             variables: &mut variables,

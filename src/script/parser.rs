@@ -221,7 +221,7 @@ impl<'p> Parser<'p> {
         }
         let expression = grammar::parse(arguments.tokens_from(name.end), self.table)?;
         Ok(CommandKind::Set {
-            variable: self.table.slot(&arguments.text[name]),
+            variable: self.table.assigned_slot(&arguments.text[name]),
             expression,
         })
     }
@@ -296,7 +296,7 @@ impl<'p> Parser<'p> {
             [] => Err(missing("variable name")),
             [_] => Err(missing("command")),
             [name, command @ ..] => Ok(CommandKind::SetShell {
-                variable: self.table.slot(name.text),
+                variable: self.table.assigned_slot(name.text),
                 command: self.shell_command(command),
             }),
         }

@@ -271,11 +271,12 @@ mod tests {
         }
         let null = table.slot(b"null");
         let sql = Sql::new(dialect, text.as_bytes(), 0, &mut table);
-        let mut variables = table.finish().initial(&Automatic {
+        let mut variables = table.finish(dialect).initial(&Automatic {
             scale: 1,
             client_id: 0,
             default_seed: None,
             random_seed: 0,
+            thread_id: 0,
         });
         variables.set(null, Value::Null).expect("a valid name");
         let mut simple = Vec::new();

@@ -1,11 +1,12 @@
 //! Variables: one table of names for all scripts of a run, and one set of values a client. Names
 //! become slots while scripts are parsed, so that nothing is looked up by name while they run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::BufMut;
 
+use super::Dialect;
 use super::error::{EvalError, shown};
 use super::value::{NoValue, Quote, Value, guess};
 
@@ -24,6 +25,8 @@ impl Slot {
 pub struct VariableTable {
     names: Arc<Names>,
     defined: Vec<(Slot, Vec<u8>)>,
+    thread_id: Option<Slot>,
+    transaction: Option<Slot>,
 }
 
 /// The automatic variables of one client. A definition of the same name wins over each.
@@ -37,6 +40,8 @@ pub struct Automatic {
     pub default_seed: Option<u64>,
     /// `:random_seed`, the base seed.
     pub random_seed: u64,
+    /// `:thread_id`, from 0; pgbench does not have it.
+    pub thread_id: u32,
 }
 
 impl VariableTable {
@@ -60,6 +65,10 @@ impl VariableTable {
                 variables.values[slot.index()] = Variable::Value(value);
             }
         }
+        if let Some(slot) = self.thread_id {
+            let thread_id = Value::Integer(i64::from(automatic.thread_id));
+            variables.values[slot.index()] = Variable::Value(thread_id);
+        }
         for (slot, text) in &self.defined {
             variables.values[slot.index()] = Variable::text(text);
         }
@@ -71,6 +80,13 @@ impl VariableTable {
     pub fn is_defined(&self, name: &[u8]) -> bool {
         self.slot(name)
             .is_some_and(|slot| self.defined.iter().any(|&(defined, _)| defined == slot))
+    }
+
+    /// The variable to which the number of the transaction within its client (from 1) is to be set
+    /// as each one begins; none if no script uses it, or if one or the user sets it to something
+    /// else. pgbench does not have it.
+    pub fn transaction(&self) -> Option<Slot> {
+        self.transaction
     }
 
     /// The slot of a name, if any script or definition mentions it.
@@ -89,6 +105,7 @@ impl VariableTable {
 pub(super) struct TableBuilder {
     names: Names,
     defined: Vec<(Slot, Vec<u8>)>,
+    assigned: HashSet<Slot>,
 }
 
 impl TableBuilder {
@@ -111,11 +128,32 @@ impl TableBuilder {
         self.defined.push((slot, value.to_vec()));
     }
 
-    pub fn finish(self) -> VariableTable {
+    /// The slot of a name that a script sets.
+    pub fn assigned_slot(&mut self, name: &[u8]) -> Slot {
+        let slot = self.slot(name);
+        self.assigned.insert(slot);
+        slot
+    }
+
+    pub fn finish(self, dialect: Dialect) -> VariableTable {
+        let (thread_id, transaction) = match dialect {
+            Dialect::Extended => (self.free(b"thread_id"), self.free(b"transaction")),
+            Dialect::Pgbench => (None, None),
+        };
         VariableTable {
             names: Arc::new(self.names),
             defined: self.defined,
+            thread_id,
+            transaction,
         }
+    }
+
+    /// The slot of a name that scripts use and nobody sets.
+    fn free(&self, name: &[u8]) -> Option<Slot> {
+        let slot = self.names.slots.get(name).copied()?;
+        let set = self.assigned.contains(&slot)
+            || self.defined.iter().any(|&(defined, _)| defined == slot);
+        (!set).then_some(slot)
     }
 }
 
@@ -335,6 +373,7 @@ mod tests {
         client_id: 3,
         default_seed: Some(u64::MAX),
         random_seed: 42,
+        thread_id: 5,
     };
 
     fn text(variables: &Variables, slot: Slot) -> String {
@@ -348,7 +387,7 @@ mod tests {
         let seed = builder.slot(b"default_seed");
         builder.define(b"scale", b"1");
         builder.define(b"scale", b"007");
-        let table = builder.finish();
+        let table = builder.finish(Dialect::Extended);
         let variables = table.initial(&AUTOMATIC);
         assert_eq!(text(&variables, scale), "007");
         assert_eq!(text(&variables, seed), "-1");
@@ -361,12 +400,33 @@ mod tests {
     fn text_stays_text_after_an_expression_has_used_it() {
         let mut builder = TableBuilder::default();
         let slot = builder.slot(b"v");
-        let mut variables = builder.finish().initial(&AUTOMATIC);
+        let mut variables = builder.finish(Dialect::Extended).initial(&AUTOMATIC);
         variables.set_text(slot, b"+3").expect("valid name");
         assert_eq!(variables.value(slot), Ok(Value::Integer(3)));
         assert_eq!(text(&variables, slot), "+3");
         variables.set_text(slot, b"4").expect("valid name");
         assert_eq!(variables.value(slot), Ok(Value::Integer(4)));
+    }
+
+    #[test]
+    fn variables_that_pgbench_lacks_give_way_to_those_of_the_script() {
+        let build = |dialect, set_it: bool| {
+            let mut builder = TableBuilder::default();
+            let slot = builder.slot(b"thread_id");
+            builder.slot(b"transaction");
+            if set_it {
+                builder.assigned_slot(b"thread_id");
+                builder.define(b"transaction", b"1");
+            }
+            let table = builder.finish(dialect);
+            let defined = table.initial(&AUTOMATIC).is_defined(slot);
+            (defined, table.transaction().is_some())
+        };
+        assert_eq!(build(Dialect::Extended, false), (true, true));
+        assert_eq!(build(Dialect::Extended, true), (false, false));
+        assert_eq!(build(Dialect::Pgbench, false), (false, false));
+        let unused = TableBuilder::default().finish(Dialect::Extended);
+        assert_eq!(unused.transaction(), None);
     }
 
     #[test]
@@ -382,7 +442,7 @@ mod tests {
         ] {
             let mut builder = TableBuilder::default();
             let slot = builder.slot(name);
-            let mut variables = builder.finish().initial(&AUTOMATIC);
+            let mut variables = builder.finish(Dialect::Extended).initial(&AUTOMATIC);
             assert_eq!(variables.set(slot, Value::Null).is_ok(), valid, "{name:?}");
             assert_eq!(variables.set_text(slot, b"").is_ok(), valid, "{name:?}");
             assert_eq!(variables.resolve(name).is_ok(), valid, "{name:?}");
@@ -393,7 +453,7 @@ mod tests {
     fn null_of_an_expression_is_bound_as_null_and_substituted_as_a_word() {
         let mut builder = TableBuilder::default();
         let slot = builder.slot(b"v");
-        let mut variables = builder.finish().initial(&AUTOMATIC);
+        let mut variables = builder.finish(Dialect::Extended).initial(&AUTOMATIC);
         let mut out = Vec::new();
         assert!(!variables.append_text(slot, &mut out));
         assert!(!variables.append_parameter(slot, &mut out));
