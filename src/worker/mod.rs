@@ -1,9 +1,9 @@
 //! A worker thread: one `Poll`, its clients, its timers. The only place that waits.
 //!
-//! The loop stamps *all* sockets that are ready, handles at most [`HANDLED_BETWEEN_POLLS`] of
+//! The loop stamps *all* sockets that are ready, handles at most `HANDLED_BETWEEN_POLLS` of
 //! them, and then polls without waiting to stamp newcomers: otherwise replies that arrive while
 //! the thread works would be booked as latency of the server. A client's logic lies in
-//! [`client`]; here is only what touches sockets and the poll.
+//! `client`; here is only what touches sockets and the poll.
 
 mod client;
 mod control;
