@@ -259,6 +259,7 @@ mod tests {
             client_id: client,
             default_seed: None,
             random_seed: 1,
+            thread_id: 0,
         };
         let mut variables = desk.scripts.variables.initial(&automatic);
         let (mut cursor, mut generator) = (ValueCursor::default(), Generator::new(1));

@@ -67,6 +67,12 @@ impl RunContext {
         deal(self.plan.load.clients, self.plan.load.threads, thread)
     }
 
+    fn thread_of(&self, client: u32) -> u32 {
+        (0..self.plan.load.threads)
+            .find(|&thread| self.clients_of(thread).contains(&client))
+            .expect("every client is dealt to a thread")
+    }
+
     /// The stream by which a thread chooses scripts.
     pub fn choose_generator(&self, thread: u32) -> Generator {
         Generator::new(self.seeds.threads[thread as usize].choose)
@@ -84,6 +90,7 @@ impl RunContext {
             client_id: client,
             default_seed: self.seeds.default_seed,
             random_seed: self.plan.seed.value,
+            thread_id: self.thread_of(client),
         })
     }
 

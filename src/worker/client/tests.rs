@@ -925,3 +925,11 @@ fn a_connection_lost_before_the_start_is_told_with_its_place_and_the_servers_wor
     assert!(text.contains("/nowhere/.s.PGSQL.5432"), "{text}");
     assert!(text.contains("going down"), "{text}");
 }
+
+#[test]
+fn scripts_can_ask_for_their_thread_and_the_number_of_the_transaction() {
+    let mut stage = Stage::released("SELECT :thread_id, :transaction;", load());
+    assert_eq!(stage.sent(), "SELECT 0, 1;");
+    stage.answer(101, &done("SELECT 1", b'I'));
+    assert_eq!(stage.sent(), "SELECT 0, 2;");
+}

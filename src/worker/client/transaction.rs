@@ -3,6 +3,7 @@
 use crate::event::{Abort, ClientEnd, Event, Failure, Level, Outcome, SqlState, TransactionRecord};
 use crate::protocol::TransactionStatus;
 use crate::random::Generator;
+use crate::script::Value;
 use crate::time::Timestamp;
 
 use super::{Action, Client, Environment, State, Then};
@@ -94,7 +95,18 @@ impl Client {
         transaction.started_at = now;
         transaction.untimed_ns = 0;
         transaction.generator.clone_from(&self.generator);
+        self.tell_number(env);
         self.begin_try(env);
+    }
+
+    /// Sets the variable `transaction`, where a script uses it.
+    fn tell_number(&mut self, env: &Environment<'_>) {
+        if let Some(slot) = env.run.plan.scripts.variables.transaction() {
+            let number = Value::Integer(self.number.cast_signed());
+            self.variables
+                .set(slot, number)
+                .expect("its name is a valid one");
+        }
     }
 
     fn begin_try(&mut self, env: &mut Environment<'_>) {
