@@ -3,7 +3,7 @@
 //! clock, and none computes a figure of its own.
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod text;
 mod warnings;
 

@@ -70,7 +70,7 @@ fn joined(facts: Facts, mut measured: Measured) -> RunResult {
 }
 
 /// Four clients for five seconds; latencies differ from client to client.
-pub(super) fn timed() -> RunResult {
+pub(crate) fn timed() -> RunResult {
     let mut story = Story::of_seconds(4, 5);
     for (client, each) in (0..).zip([3, 5, 8, 13]) {
         story.span(client, SpanKind::Connect, -22, -2);

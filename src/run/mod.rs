@@ -437,7 +437,12 @@ fn internal(who: &str) -> Error {
 /// Prints the summary and what has to be said about it.
 fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> Result<ExitStatus, Error> {
     let summary = report::text::write_summary(result, around.stdout);
-    if let Err(error) = summary.and_then(|()| around.stdout.flush()) {
+    let unwritten = summary
+        .and_then(|()| around.stdout.flush())
+        .err()
+        // A reader that has seen enough is no error.
+        .filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
+    if let Some(error) = &unwritten {
         around
             .console
             .error(&format!("could not write the summary: {error}"));
@@ -456,11 +461,54 @@ fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> Result<ExitSta
         .log
         .as_ref()
         .is_some_and(|log| log.rows_lost > 0);
-    let status = ExitStatus::of_result(result, lost_rows || !violations.is_empty());
+    let status = ExitStatus::of_result(
+        result,
+        lost_rows || unwritten.is_some() || !violations.is_empty(),
+    );
     if status == ExitStatus::Aborted {
         around
             .console
             .error("Run was aborted; the above results are incomplete.");
     }
     Ok(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, ErrorKind};
+
+    use super::*;
+    use crate::console::tests::recorded;
+    use crate::report::testing;
+
+    struct Refusing(ErrorKind);
+
+    impl Write for Refusing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_summary_that_gets_lost_is_a_failure_but_a_reader_that_leaves_is_not() {
+        for (kind, expected, said) in [
+            (ErrorKind::StorageFull, ExitStatus::Failure, true),
+            (ErrorKind::BrokenPipe, ExitStatus::Success, false),
+        ] {
+            let (console, recording) = recorded();
+            let mut around = Surroundings {
+                stdout: &mut Refusing(kind),
+                console,
+                clock: Clock::manual(0),
+            };
+            let status = conclude(&testing::timed(), &mut around).expect("a status");
+            assert_eq!(status, expected, "{kind}");
+            let told = recording.text().contains("could not write the summary");
+            assert_eq!(told, said, "{kind}");
+        }
+    }
 }
