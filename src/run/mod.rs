@@ -75,6 +75,10 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
             around.console.line(text.trim_end_matches('\n'));
             Ok(ExitStatus::Success)
         }
+        Plan::Init(plan) if plan.dry_run => {
+            let _ = around.stdout.write_all(init::preview(&plan).as_bytes());
+            Ok(ExitStatus::Success)
+        }
         Plan::Init(plan) => {
             let signals = Signals::catch()?;
             initialise(&plan, &signals, around)?;
@@ -89,7 +93,7 @@ fn initialise(plan: &InitPlan, signals: &Signals, around: &Surroundings<'_>) -> 
     signals.cancelling(&mut client, |client| {
         init::run(
             client,
-            &plan.tables,
+            plan,
             &around.console,
             &around.clock,
             signals.stopped(),
@@ -143,19 +147,19 @@ fn start_cluster(
 ) -> Result<TemporaryCluster, Error> {
     let cluster = TemporaryCluster::start(cluster_plan, plan.load.clients)?;
     signals.check()?;
-    let tables = Tables {
-        steps: vec![
-            InitStep::CreateTables,
-            InitStep::GenerateClientSide,
-            InitStep::Vacuum,
-            InitStep::PrimaryKeys,
-        ],
-        scale: cluster_plan.scale,
-        quiet: cluster_plan.quiet,
-    };
+    let steps = vec![
+        InitStep::CreateTables,
+        InitStep::GenerateClientSide,
+        InitStep::Vacuum,
+        InitStep::PrimaryKeys,
+    ];
     let init = InitPlan {
         target: cluster.target(),
-        tables,
+        tables: Tables {
+            quiet: cluster_plan.quiet,
+            ..Tables::plain(steps, cluster_plan.scale)
+        },
+        dry_run: false,
     };
     initialise(&init, signals, around)?;
     Ok(cluster)
