@@ -50,6 +50,8 @@ pub struct RunPlan {
     pub log: Option<PathBuf>,
     /// Interval of the progress line, if one is printed.
     pub progress: Option<Duration>,
+    /// Only say what would be done.
+    pub dry_run: bool,
 }
 
 /// Which server.

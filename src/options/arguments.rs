@@ -147,6 +147,9 @@ pub(super) struct Show {
     /// Print a line of progress each time this many seconds (or, with a unit, this time) have passed.
     #[arg(short = 'P', long, value_name = "TIME", value_parser = values::seconds)]
     pub progress: Option<Duration>,
+    /// Only print what would be done: the effective workload and each script's commands as they would be sent, or with -i the rows, bytes and statements; nothing is done, and no server is needed.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// What is kept in files.
@@ -210,9 +213,6 @@ pub(super) struct TableOptions {
     /// Commit each time this many rows are loaded, for servers that refuse large transactions; without it a table is loaded in one.
     #[arg(long, value_name = "ROWS", value_parser = values::count)]
     pub init_batch: Option<u32>,
-    /// With -i, print how many rows and bytes there would be and the statements that would make them; nothing is done, and no server is needed.
-    #[arg(long)]
-    pub dry_run: bool,
 }
 
 /// A server made for one run.

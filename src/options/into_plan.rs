@@ -37,7 +37,7 @@ pub(super) fn into_plan(
         return Ok(Plan::Init(Box::new(InitPlan {
             target: target(arguments, environment)?,
             tables: tables(arguments)?,
-            dry_run: arguments.tables.dry_run,
+            dry_run: arguments.show.dry_run,
         })));
     }
     let scripts = scripts::read(typed.matches)?;
@@ -63,6 +63,7 @@ pub(super) fn into_plan(
         seed,
         log: log_path(&arguments.keep),
         progress: arguments.show.progress,
+        dry_run: arguments.show.dry_run,
     })))
 }
 
@@ -105,7 +106,6 @@ const ONLY_FOR_TABLES: &[&str] = &[
     "unlogged_tables",
     "init_mode",
     "init_batch",
-    "dry_run",
 ];
 
 /// Which options were typed, as opposed to what they are worth.

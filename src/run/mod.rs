@@ -84,6 +84,10 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
             initialise(&plan, &signals, around)?;
             Ok(ExitStatus::Success)
         }
+        Plan::Run(plan) if plan.dry_run => {
+            let _ = around.stdout.write_all(report::preview(&plan).as_bytes());
+            Ok(ExitStatus::Success)
+        }
         Plan::Run(plan) => run_benchmark(*plan, &Signals::catch()?, around),
     }
 }
