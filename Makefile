@@ -16,7 +16,7 @@ CARGOFLAGS = --locked
 program = target/release/pgmark
 documents = README.md LICENSE-MIT LICENSE-APACHE
 
-.PHONY: all help setup demo check test lint install uninstall clean distclean
+.PHONY: all help setup demo check test lint bench install uninstall clean distclean
 
 all: ## Build the program (the default).
 	$(CARGO) build --release $(CARGOFLAGS)
@@ -39,6 +39,9 @@ lint: ## Formatting and lints only.
 	@scripts/setup lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets $(CARGOFLAGS) -- -D warnings
+
+bench: ## Measure how long evaluating expressions takes.
+	$(CARGO) bench $(CARGOFLAGS) --bench evaluation
 
 install: all ## Install below PREFIX (/usr/local), or below DESTDIR for packagers.
 	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)
