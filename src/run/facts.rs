@@ -8,8 +8,9 @@ use crate::control;
 use crate::result::{ConnectionWords, Facts, Partitions, ScriptFacts, ServerActivity};
 use crate::server::{Activity, ActivityDelta, ServerFacts};
 
+use super::prepare::Prepared;
 use super::supervise::Ending;
-use super::{Prepared, RunContext, Signals};
+use super::{RunContext, Signals};
 
 /// How long the server may take to say what it did during the run.
 const LAST_LOOK: Duration = Duration::from_secs(10);

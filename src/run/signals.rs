@@ -164,10 +164,10 @@ impl Signals {
             .spawn(move || {
                 let _ = sender.send(work());
             })
-            .map_err(super::no_thread)?;
+            .map_err(super::threads::no_thread)?;
         let too_late = bound.map_or_else(never, crossbeam_channel::after);
         select! {
-            recv(done) -> result => result.map(Some).map_err(|_| super::internal("a thread")),
+            recv(done) -> result => result.map(Some).map_err(|_| super::threads::internal("a thread")),
             recv(self.received) -> signal => Err(Error::Interrupted(
                 signal.unwrap_or(Signal::Interrupt)
             )),
