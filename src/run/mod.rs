@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::conninfo::Target;
 use crate::console::Console;
-use crate::error::{Error, Signal};
+use crate::error::Error;
 use crate::init;
 use crate::plan::{InitPlan, Plan, RunPlan, ServerChoice, Text};
 use crate::report;
@@ -89,7 +89,8 @@ fn run_benchmark(
     match &plan.server {
         ServerChoice::Given(target) => {
             let target = target.clone();
-            benchmark(plan, target, signals, around)
+            let result = measure(plan, target, signals, around)?;
+            Ok(conclude(&result, around))
         }
         ServerChoice::Temporary {
             cluster: cluster_plan,
@@ -103,7 +104,9 @@ fn run_benchmark(
                 connect_timeout: manners.connect_timeout,
                 ..cluster.target()
             };
-            let status = benchmark(plan, target, signals, around);
+            let measured = measure(plan, target, signals, around);
+            // Said before the server is ended: should that fail, nothing measured is lost.
+            let status = measured.map(|result| conclude(&result, around));
             cluster::end(cluster, &cluster_plan, &around.console)?;
             status
         }
@@ -116,13 +119,18 @@ fn report_seed(plan: &RunPlan, console: &Console) {
     }
 }
 
-/// The run proper, against a server that is there.
-fn benchmark(
+/// All of a run against a server that is there, up to what is known when it is over; printing that
+/// is left to others. The banner and progress are shown meanwhile.
+///
+/// # Errors
+/// Whatever kept the run from being made, [`Error::Interrupted`] if a signal did. One that came
+/// during the run is a fact of the result.
+pub fn measure(
     plan: RunPlan,
     target: Target,
     signals: &Signals,
     around: &mut Surroundings<'_>,
-) -> Result<ExitStatus, Error> {
+) -> Result<RunResult, Error> {
     let values = ValueSources::read(&plan.scripts)?;
     let addresses = resolve::addresses(&target);
     let prepared = prepare::prepare(&plan, &target, signals, around)?;
@@ -136,18 +144,11 @@ fn benchmark(
         around.clock.clone(),
     ));
     let driven = threads::drive(&run, log, signals, &around.console)?;
-    if let Some(error) = driven.ending.failure {
-        return Err(error);
-    }
-    if let (Some(signal), false) = (driven.ending.interrupted, driven.ending.started) {
-        return Err(Error::Interrupted(signal));
-    }
-    let Some(measured) = driven.measured else {
-        let signal = driven.ending.interrupted.unwrap_or(Signal::Interrupt);
-        return Err(Error::Interrupted(signal));
-    };
     let facts = facts::gather(&run, &prepared, &driven.ending, signals, &around.console);
-    Ok(conclude(&RunResult { facts, measured }, around))
+    Ok(RunResult {
+        facts,
+        measured: driven.measured,
+    })
 }
 
 /// Prints the summary and what has to be said about it.
@@ -189,6 +190,7 @@ mod tests {
 
     use super::*;
     use crate::console::tests::recorded;
+    use crate::error::Signal;
     use crate::report::testing;
 
     /// The exit status after `result`, and what standard error says.

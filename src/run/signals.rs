@@ -83,6 +83,15 @@ impl Signals {
         })
     }
 
+    /// None is caught: for a run inside a process whose signals are not ours.
+    pub fn none() -> Self {
+        Signals {
+            received: never(),
+            state: Arc::default(),
+            stopped: Arc::default(),
+        }
+    }
+
     /// Signals as they come.
     pub fn received(&self) -> &Receiver<Signal> {
         &self.received

@@ -29,11 +29,11 @@ const LAST_FLUSH: Duration = Duration::from_secs(1);
 /// How a run went that was driven to its end.
 pub(super) struct Driven {
     pub ending: Ending,
-    /// `None` if the user did not want to wait for the collector.
-    pub measured: Option<Measured>,
+    pub measured: Measured,
 }
 
-/// Starts collector and workers, watches them, and waits for what the collector says.
+/// Starts collector and workers, watches them, and waits for what the collector says. It is an
+/// error if there was no run, or the user did not wait for what it measured.
 pub(super) fn drive(
     run: &Arc<RunContext>,
     log: Option<Log>,
@@ -80,7 +80,14 @@ pub(super) fn drive(
         join(threads)?;
     }
     let measured = await_collector(&collected, signals, &mut ending)?;
-    Ok(Driven { ending, measured })
+    if let Some(error) = ending.failure {
+        return Err(error);
+    }
+    match (measured, ending.interrupted) {
+        (Some(measured), None) => Ok(Driven { ending, measured }),
+        (Some(measured), Some(_)) if ending.started => Ok(Driven { ending, measured }),
+        (_, signal) => Err(Error::Interrupted(signal.unwrap_or(Signal::Interrupt))),
+    }
 }
 
 /// What the collector has measured. It may have to wait for a disk, or for the reader of a pipe; a
