@@ -27,6 +27,7 @@
 //! | [`random`] | generator, streams, distributions, bit for bit those of pgbench | time |
 //! | [`script`] | text in, commands out; evaluation | I/O, time, protocol |
 //! | [`protocol`] | a session without a socket: bytes in, bytes and events out | sockets, time |
+//! | [`context`] | what all workers of a run share: the plan, and what the server told | threads |
 //! | [`values`] | files of values for scripts: read before the run, rows handed out during it | formatting |
 //! | [`transport`] | one non-blocking socket; beside the loop, names looked up and cancellations sent | clients, scripts |
 //! | [`event`] | plain records from worker to collector; latency and its siblings are methods there | anything that allocates |
@@ -78,6 +79,7 @@ pub mod cluster;
 pub mod collector;
 pub mod conninfo;
 pub mod console;
+pub mod context;
 pub mod control;
 pub mod error;
 pub mod event;

@@ -4,7 +4,6 @@
 //! Every step here may block and be friendly; nothing here is measured.
 
 mod cluster;
-mod context;
 mod facts;
 mod limits;
 mod prepare;
@@ -13,7 +12,6 @@ mod status;
 mod supervise;
 mod threads;
 
-pub use context::RunContext;
 pub use signals::Signals;
 pub use status::ExitStatus;
 
@@ -22,6 +20,7 @@ use std::sync::Arc;
 
 use crate::conninfo::Target;
 use crate::console::Console;
+use crate::context::RunContext;
 use crate::error::Error;
 use crate::init;
 use crate::plan::{InitPlan, Plan, RunPlan, ServerChoice, Text};

@@ -8,13 +8,14 @@ use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 
 use crate::collector::{Collector, CollectorPlan, Log, Progress};
 use crate::console::{Console, PROGRAM};
+use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
 use crate::event::{Event, Report};
 use crate::result::Measured;
 use crate::worker::{Control, Notice, Recorder, Worker};
 
+use super::Signals;
 use super::supervise::{Ending, Farewell, Supervisor};
-use super::{RunContext, Signals};
 
 /// Batches that may wait for the collector. With the records of a batch this bounds the memory to
 /// about 75 MB when a log cannot keep up; then clients are slowed down, and the summary says so.
