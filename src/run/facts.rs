@@ -52,6 +52,7 @@ pub(super) fn gather(
         },
         server: activity.map(|delta| server_activity(&prepared.server, &delta)),
         interrupted: ending.interrupted,
+        wall_step_ns: run.clock.wall_step_ns(),
     }
 }
 
