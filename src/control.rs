@@ -1,9 +1,12 @@
 //! The control connection: a blocking client of our own for initialisation, detection and
 //! vacuum, opened from a resolved [`Target`], and how it is asked. It is never part of the load.
 //!
-//! Reads no environment and no files: whatever matters is in the target.
+//! Tries addresses in the order in which the clients do, so that it reaches the same server. Reads
+//! no environment and no files: whatever matters is in the target.
 
-use std::net::ToSocketAddrs;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crossbeam_channel::bounded;
@@ -11,25 +14,33 @@ use postgres::config::SslMode;
 use postgres::error::DbError;
 use postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
-use crate::conninfo::{Host, HostName, Target};
+use crate::conninfo::{AttemptFailure, Endpoint, Target};
 use crate::console::Console;
-use crate::error::{Error, Report};
+use crate::error::Error;
+use crate::event::SqlState;
+use crate::transport::resolve;
 
-/// Opens a connection to the first host of `target` that gives one. Notices of the server go to
+/// Opens a connection to the first address of `target` that gives one. Notices of the server go to
 /// `console` for as long as the connection lives.
 ///
 /// # Errors
 /// [`Error::Connect`] with the outcome of every attempt, one a line.
 pub fn connect(target: &Target, console: &Console) -> Result<Client, Error> {
-    let mut failures = Vec::new();
-    for host in &target.hosts {
-        let bound = target.connect_timeout.map(|each| each * addresses(host));
-        match attempt(config(target, host, console), bound) {
+    let mut attempts = resolve::addresses(target).attempts();
+    let mut remedy = None;
+    while let Some(endpoint) = attempts.current() {
+        let failure = match attempt(config(target, endpoint, console), target.connect_timeout) {
             Ok(client) => return Ok(client),
-            Err(failure) => failures.push((host, failure)),
-        }
+            Err(failure) => failure,
+        };
+        remedy = failure.remedy(endpoint);
+        attempts.fail(failure.into());
     }
-    Err(Error::Connect(connect_report(target, &failures)))
+    let report = attempts.report(target);
+    Err(Error::Connect(match remedy {
+        Some(hint) => report.hint(hint),
+        None => report,
+    }))
 }
 
 /// The rows that `statement` gives. The simple protocol also works through poolers that know no
@@ -48,7 +59,7 @@ pub fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQueryRow>,
         .collect())
 }
 
-/// Why a host gave no connection.
+/// Why an address gave no connection.
 enum Failure {
     Refused(postgres::Error),
     /// Nobody refused, but the time for it is over.
@@ -71,16 +82,6 @@ fn attempt(config: Config, bound: Option<Duration>) -> Result<Client, Failure> {
     }
 }
 
-/// How many addresses the driver will try for `host`, each with the whole timeout.
-fn addresses(host: &Host) -> u32 {
-    match &host.name {
-        HostName::SocketDirectory(_) => 1,
-        HostName::Network(name) => (name.as_str(), host.port)
-            .to_socket_addrs()
-            .map_or(1, |found| found.count().max(1) as u32),
-    }
-}
-
 /// What the server or the driver says about `error`, in one or more lines: the way in which
 /// psql shows it.
 pub fn server_message(error: &postgres::Error) -> String {
@@ -90,17 +91,22 @@ pub fn server_message(error: &postgres::Error) -> String {
     }
 }
 
-fn config(target: &Target, host: &Host, console: &Console) -> Config {
+fn config(target: &Target, endpoint: &Endpoint, console: &Console) -> Config {
     let mut config = Config::new();
     config
         .user(&target.user)
         .dbname(&target.database)
         .application_name(&target.application_name)
-        .port(host.port)
         .ssl_mode(SslMode::Disable);
-    match &host.name {
-        HostName::SocketDirectory(directory) => config.host_path(directory),
-        HostName::Network(name) => config.host(name),
+    match endpoint {
+        Endpoint::Unix(path) => {
+            let (directory, port) = split_socket_path(path);
+            config.host_path(directory).port(port)
+        }
+        Endpoint::Tcp { host, address } => config
+            .host(host)
+            .hostaddr(address.ip())
+            .port(address.port()),
     };
     if let Some(password) = &target.password {
         config.password(password);
@@ -108,69 +114,68 @@ fn config(target: &Target, host: &Host, console: &Console) -> Config {
     if let Some(options) = &target.options {
         config.options(options);
     }
-    if let Some(timeout) = target.connect_timeout {
-        config.connect_timeout(timeout);
-    }
     let console = console.clone();
     config.notice_callback(move |notice| console.line(&db_message(&notice)));
     config
 }
 
-fn connect_report(target: &Target, failures: &[(&Host, Failure)]) -> Report {
-    let attempts: Vec<String> = failures
-        .iter()
-        .map(|(host, failure)| {
-            let reason = match failure {
-                Failure::Refused(error) => server_message(error),
-                Failure::TimedOut => "timeout expired".to_owned(),
-            };
-            format!("connection to server {} failed: {reason}", place(host))
-        })
-        .collect();
-    let report = Report::new(attempts.join("\n")).detail(format!(
-        "The database was \"{}\", the user \"{}\".",
-        target.database, target.user
-    ));
-    match failures
-        .last()
-        .and_then(|(host, failure)| remedy(host, failure))
-    {
-        Some(hint) => report.hint(hint),
-        None => report,
-    }
-}
-
-/// The address as libpq words it: `on socket "…"` or `at "…", port …`.
-fn place(host: &Host) -> String {
-    match &host.name {
-        HostName::SocketDirectory(directory) => {
-            let socket = directory.join(format!(".s.PGSQL.{}", host.port));
-            format!("on socket \"{}\"", socket.display())
-        }
-        HostName::Network(name) => format!("at \"{name}\", port {}", host.port),
-    }
-}
-
-fn remedy(host: &Host, failure: &Failure) -> Option<String> {
-    let Failure::Refused(error) = failure else {
-        return Some(
-            "Something listens there, or drops what is sent to it; is it PostgreSQL?".into(),
-        );
+/// The driver wants directory and port, of which it makes the name of the socket again. What is
+/// `@` for us, the abstract namespace, is a zero byte for it.
+fn split_socket_path(path: &Path) -> (PathBuf, u16) {
+    let bytes = path.as_os_str().as_bytes();
+    let text = match bytes.strip_prefix(b"@") {
+        Some(name) => [b"\0", name].concat(),
+        None => bytes.to_vec(),
     };
-    if error.as_db_error().is_some() {
-        return None;
-    }
-    if driver_message(error).contains("password missing") {
-        return Some("The server asks for a password: set PGPASSWORD or use ~/.pgpass.".into());
-    }
-    Some(match &host.name {
-        HostName::SocketDirectory(_) => {
-            "Is the server running locally and accepting connections on that socket?".into()
+    let path = PathBuf::from(OsString::from_vec(text));
+    let port = path
+        .extension()
+        .and_then(|port| port.to_str()?.parse().ok());
+    let directory = path.parent().map(Path::to_owned);
+    directory
+        .zip(port)
+        .expect("a socket's path is made of its directory and its port")
+}
+
+impl Failure {
+    /// What to do about it, where the server does not say so itself.
+    fn remedy(&self, endpoint: &Endpoint) -> Option<&'static str> {
+        let Failure::Refused(error) = self else {
+            return Some("Something listens there, or drops what is sent to it; is it PostgreSQL?");
+        };
+        if error.as_db_error().is_some() {
+            return None;
         }
-        HostName::Network(_) => {
-            "Is the server running on that host and accepting TCP/IP connections?".into()
+        if driver_message(error).contains("password missing") {
+            return Some("The server asks for a password: set PGPASSWORD or use ~/.pgpass.");
         }
-    })
+        Some(match endpoint {
+            Endpoint::Unix(_) => {
+                "Is the server running locally and accepting connections on that socket?"
+            }
+            Endpoint::Tcp { .. } => {
+                "Is the server running on that host and accepting TCP/IP connections?"
+            }
+        })
+    }
+}
+
+impl From<Failure> for AttemptFailure {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::TimedOut => AttemptFailure::Unreachable("timeout expired".to_owned()),
+            Failure::Refused(error) => {
+                let message = server_message(&error);
+                match error.code() {
+                    Some(code) => AttemptFailure::Refused {
+                        sqlstate: SqlState(code.code().as_bytes().try_into().unwrap_or_default()),
+                        message,
+                    },
+                    None => AttemptFailure::Unreachable(message),
+                }
+            }
+        }
+    }
 }
 
 fn db_message(error: &DbError) -> String {
@@ -199,8 +204,11 @@ fn driver_message(error: &postgres::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+
     use super::*;
     use crate::cluster::tests::temporary_cluster;
+    use crate::conninfo::{Host, HostName};
     use crate::console::tests::recorded;
 
     fn socket(directory: &str) -> Host {
@@ -211,17 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_worded_like_libpqs() {
-        let network = Host {
-            name: HostName::Network("db.example".to_owned()),
-            port: 6000,
-        };
-        assert_eq!(place(&network), "at \"db.example\", port 6000");
-        assert_eq!(place(&socket("/run")), "on socket \"/run/.s.PGSQL.5433\"");
-    }
-
-    #[test]
-    fn hosts_are_tried_in_order_and_every_failure_is_told() {
+    fn addresses_are_tried_in_order_until_a_server_answers() {
         let cluster = temporary_cluster();
         let (console, recording) = recorded();
         let mut target = cluster.target();
@@ -236,9 +234,10 @@ mod tests {
         assert_eq!(work_mem, "3MB");
 
         target.database = "absent".to_owned();
+        target.hosts.push(socket("/not/asked/any/more"));
         let error = connect(&target, &console).err().unwrap();
-        let report = error.report().unwrap();
-        let lines: Vec<&str> = report.message.lines().collect();
+        let lines: Vec<String> = error.to_string().lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 2, "{error}");
         assert!(
             lines[0]
                 .starts_with("connection to server on socket \"/nowhere/.s.PGSQL.5433\" failed: ")
@@ -249,11 +248,32 @@ mod tests {
             lines[1].ends_with("failed: FATAL:  database \"absent\" does not exist"),
             "{error}"
         );
-        let detail = report.detail.as_deref().unwrap();
-        assert!(
-            detail.starts_with("The database was \"absent\""),
-            "{detail}"
-        );
+        let report = error.report().unwrap();
+        assert!(report.detail.as_deref().unwrap().contains("\"absent\""));
+        assert_eq!(report.hint, None);
+    }
+
+    #[test]
+    fn sockets_in_the_abstract_namespace_are_reached() {
+        use std::os::linux::net::SocketAddrExt;
+        let name = format!("/pgmark-test-{}/.s.PGSQL.5433", std::process::id());
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+        let listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let _ = client.read(&mut [0; 1024]).unwrap();
+            let fields = b"SFATAL\0VFATAL\0C28000\0Mgo away\0\0";
+            let length = 4 + fields.len() as u32;
+            client
+                .write_all(&[b"E", &length.to_be_bytes()[..], fields].concat())
+                .unwrap();
+        });
+        let (console, _) = recorded();
+        let directory = format!("@/pgmark-test-{}", std::process::id());
+        let error = connect(&target_at(socket(&directory)), &console).err();
+        server.join().unwrap();
+        let message = error.unwrap().to_string();
+        assert!(message.ends_with("failed: FATAL:  go away"), "{message}");
     }
 
     fn target_at(host: Host) -> Target {

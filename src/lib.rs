@@ -27,6 +27,7 @@
 //! | [`random`] | generator, streams, distributions, bit for bit those of pgbench | time |
 //! | [`script`] | text in, commands out; evaluation | I/O, time, protocol |
 //! | [`protocol`] | a session without a socket: bytes in, bytes and events out | sockets, time |
+//! | [`context`] | what all workers of a run share: the plan, and what the server told | threads |
 //! | [`values`] | files of values for scripts: read before the run, rows handed out during it | formatting |
 //! | [`transport`] | one non-blocking socket; beside the loop, names looked up and cancellations sent | clients, scripts |
 //! | [`event`] | plain records from worker to collector; latency and its siblings are methods there | anything that allocates |
@@ -36,6 +37,7 @@
 //! | [`result`] | a finished run as data; each figure is a method with its formula | formatting |
 //! | [`report`] | a result to a writer | clocks, stdout |
 //! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
+//! | [`spelling`] | which name was meant by a word that is none | names |
 //! | [`error`] | errors by cause | formatting |
 //!
 //! # Invariants
@@ -78,6 +80,7 @@ pub mod cluster;
 pub mod collector;
 pub mod conninfo;
 pub mod console;
+pub mod context;
 pub mod control;
 pub mod error;
 pub mod event;
@@ -91,6 +94,7 @@ pub mod result;
 pub mod run;
 pub mod script;
 pub mod server;
+pub mod spelling;
 pub mod stats;
 pub mod time;
 pub mod transport;

@@ -51,6 +51,8 @@ pub struct Facts {
     pub server: Option<ServerActivity>,
     /// The signal that ended the run before its stop rule did.
     pub interrupted: Option<Signal>,
+    /// How far the wall clock was stepped until the run was over, ns; positive is forward.
+    pub wall_step_ns: i128,
 }
 
 /// A script as the summary names it.
@@ -447,6 +449,7 @@ mod tests {
                 connection: ConnectionWords::default(),
                 server: None,
                 interrupted: None,
+                wall_step_ns: 0,
             },
             measured: story.tell(),
         }

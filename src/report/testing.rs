@@ -40,6 +40,7 @@ fn facts(clients: u32, stop: StopRule) -> Facts {
             checkpoint_timeout: Some(Duration::from_secs(300)),
         }),
         interrupted: None,
+        wall_step_ns: 0,
     }
 }
 

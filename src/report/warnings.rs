@@ -9,6 +9,8 @@ use crate::result::{Measured, RunResult, ServerActivity};
 const BUSY_LIMIT: f64 = 0.80;
 /// Above this share of all latency, client delay is visible in the figures.
 const DELAY_LIMIT: f64 = 0.05;
+/// A wall clock that is only slewed differs by less.
+const STEP_LIMIT_NS: u128 = 1_000_000_000;
 /// WAL of a transaction that writes; readers cause less, by hint bits and the server's own work.
 const WAL_OF_A_WRITE_BYTES: u64 = 100;
 
@@ -22,6 +24,7 @@ pub fn warnings(result: &RunResult) -> Vec<String> {
         saturation(measured),
         blocked_sends(measured),
         no_checkpoint(result),
+        stepped_clock(result),
     ]
     .into_iter()
     .flatten()
@@ -131,6 +134,20 @@ fn no_checkpoint(result: &RunResult) -> Option<String> {
     })
 }
 
+/// Dates are made of the wall clock as it was at the start; durations never are.
+fn stepped_clock(result: &RunResult) -> Option<String> {
+    // Dates are in the log alone.
+    result.measured.log.as_ref()?;
+    let step_ns = result.facts.wall_step_ns;
+    (step_ns.unsigned_abs() > STEP_LIMIT_NS).then(|| {
+        format!(
+            "the wall clock was stepped by {:+.1} s during the run: completed_utc in the log is \
+             off by up to that, no duration is",
+            step_ns as f64 / 1e9
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -207,6 +224,22 @@ mod tests {
             about(&testing::all_failed(), "all 10 transactions failed"),
             1
         );
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_is_told_if_it_is_more_than_slewing() {
+        for (step_ns, words, times) in [
+            (1_500_000_000, "stepped by +1.5 s during the run", 1),
+            (-3_600_000_000_000, "stepped by -3600.0 s", 1),
+            (1_000_000_000, "wall clock", 0),
+            (-20_000_000, "wall clock", 0),
+        ] {
+            let mut result = testing::timed();
+            result.facts.wall_step_ns = step_ns;
+            assert_eq!(about(&result, "wall clock"), 0, "no log has a date");
+            result.measured.log = Some(testing::cut_log(700, 300));
+            assert_eq!(about(&result, words), times, "{step_ns}");
+        }
     }
 
     #[test]

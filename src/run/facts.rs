@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use crate::conninfo::Endpoint;
 use crate::console::Console;
+use crate::context::RunContext;
 use crate::control;
 use crate::result::{ConnectionWords, Facts, Partitions, ScriptFacts, ServerActivity};
 use crate::server::{Activity, ActivityDelta, ServerFacts};
 
+use super::Signals;
+use super::prepare::Prepared;
 use super::supervise::Ending;
-use super::{Prepared, RunContext, Signals};
 
 /// How long the server may take to say what it did during the run.
 const LAST_LOOK: Duration = Duration::from_secs(10);
@@ -50,6 +52,7 @@ pub(super) fn gather(
         },
         server: activity.map(|delta| server_activity(&prepared.server, &delta)),
         interrupted: ending.interrupted,
+        wall_step_ns: run.clock.wall_step_ns(),
     }
 }
 

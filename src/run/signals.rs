@@ -95,6 +95,15 @@ impl Signals {
         })
     }
 
+    /// None is caught: for a run inside a process whose signals are not ours.
+    pub fn none() -> Self {
+        Signals {
+            received: never(),
+            state: Arc::default(),
+            stopped: Arc::default(),
+        }
+    }
+
     /// Signals as they come.
     pub fn received(&self) -> &Receiver<Signal> {
         &self.received
@@ -176,10 +185,10 @@ impl Signals {
             .spawn(move || {
                 let _ = sender.send(work());
             })
-            .map_err(super::no_thread)?;
+            .map_err(super::threads::no_thread)?;
         let too_late = bound.map_or_else(never, crossbeam_channel::after);
         select! {
-            recv(done) -> result => result.map(Some).map_err(|_| super::internal("a thread")),
+            recv(done) -> result => result.map(Some).map_err(|_| super::threads::internal("a thread")),
             recv(self.received) -> signal => Err(Error::Interrupted(
                 signal.unwrap_or(Signal::Interrupt)
             )),

@@ -21,9 +21,9 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender};
 use mio::{Events, Poll, Token, Waker};
 
+use crate::context::RunContext;
 use crate::event::{Event, WorkerRecord};
 use crate::random::Generator;
-use crate::run::RunContext;
 use crate::time::Timestamp;
 use crate::transport::{Link, cancel};
 

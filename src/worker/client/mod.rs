@@ -26,10 +26,10 @@ mod tests;
 use crossbeam_channel::Sender;
 
 use crate::conninfo::Endpoint;
+use crate::context::RunContext;
 use crate::event::{ClientEnd, ClientRecord, Event};
 use crate::protocol::Session;
 use crate::random::Generator;
-use crate::run::RunContext;
 use crate::script::Variables;
 use crate::time::Timestamp;
 use crate::transport::cancel;

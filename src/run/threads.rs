@@ -1,0 +1,197 @@
+//! The threads of a run: workers and collector are started, watched to their end, and joined.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
+
+use crate::collector::{Collector, CollectorPlan, Log, Progress};
+use crate::console::{Console, PROGRAM};
+use crate::context::RunContext;
+use crate::error::{Error, Report as Problem, Signal};
+use crate::event::{Event, Report};
+use crate::result::Measured;
+use crate::worker::{Control, Notice, Recorder, Worker};
+
+use super::Signals;
+use super::supervise::{Ending, Farewell, Supervisor};
+
+/// Batches that may wait for the collector. With the records of a batch this bounds the memory to
+/// about 75 MB when a log cannot keep up; then clients are slowed down, and the summary says so.
+const WAITING_BATCHES: usize = 4096;
+
+/// Emptied batches that wait for a worker. More than that it never has in flight for long.
+const EMPTIED_BATCHES: usize = 64;
+
+/// When the user does not want to wait any longer, the collector may still flush its log.
+const LAST_FLUSH: Duration = Duration::from_secs(1);
+
+/// How a run went that was driven to its end.
+pub(super) struct Driven {
+    pub ending: Ending,
+    pub measured: Measured,
+}
+
+/// Starts collector and workers, watches them, and waits for what the collector says. It is an
+/// error if there was no run, or the user did not wait for what it measured.
+pub(super) fn drive(
+    run: &Arc<RunContext>,
+    log: Option<Log>,
+    signals: &Signals,
+    console: &Console,
+) -> Result<Driven, Error> {
+    let (reports, incoming) = bounded(WAITING_BATCHES);
+    let (notices, noticed) = unbounded();
+    let control = Arc::new(Control::default());
+    let threads = 0..run.plan.load.threads;
+    let (returns, emptied): (Vec<_>, Vec<_>) = threads.map(|_| bounded(EMPTIED_BATCHES)).unzip();
+
+    let collected = spawn_collector(run, log, console, incoming, returns)?;
+    let mut workers = Vec::new();
+    let mut wakers = Vec::new();
+    for (id, emptied) in (0..).zip(emptied) {
+        let recorder = Recorder::new(id, reports.clone(), emptied, run.clock.clone());
+        let worker = Worker::new(
+            id,
+            Arc::clone(run),
+            Arc::clone(&control),
+            notices.clone(),
+            recorder,
+        )
+        .map_err(no_descriptor)?;
+        wakers.push(worker.waker());
+        workers.push(worker);
+    }
+    let threads = workers
+        .into_iter()
+        .map(|worker| spawn_worker(worker, notices.clone()))
+        .collect::<Result<Vec<_>, Error>>()?;
+
+    let mut ending = Supervisor {
+        control: &control,
+        wakers,
+        notices: noticed,
+        signals: signals.received(),
+        reports,
+        clock: &run.clock,
+    }
+    .watch();
+    if !ending.abandoned {
+        join(threads)?;
+    }
+    let measured = await_collector(&collected, signals, &mut ending)?;
+    if let Some(error) = ending.failure {
+        return Err(error);
+    }
+    match (measured, ending.interrupted) {
+        (Some(measured), None) => Ok(Driven { ending, measured }),
+        (Some(measured), Some(_)) if ending.started => Ok(Driven { ending, measured }),
+        (_, signal) => Err(Error::Interrupted(signal.unwrap_or(Signal::Interrupt))),
+    }
+}
+
+/// What the collector has measured. It may have to wait for a disk, or for the reader of a pipe; a
+/// signal says that the user does not.
+fn await_collector(
+    collected: &Receiver<Measured>,
+    signals: &Signals,
+    ending: &mut Ending,
+) -> Result<Option<Measured>, Error> {
+    // What has come so far was meant for the clients.
+    while signals.received().try_recv().is_ok() {}
+    if !ending.abandoned {
+        select! {
+            recv(collected) -> measured => {
+                return measured.map(Some).map_err(|_| internal("the collector"));
+            }
+            recv(signals.received()) -> signal => {
+                let signal = signal.unwrap_or(Signal::Interrupt);
+                ending.interrupted.get_or_insert(signal);
+            }
+        }
+    }
+    Ok(collected.recv_timeout(LAST_FLUSH).ok())
+}
+
+/// The collector on a thread of its own; what it measured comes over the channel in the end.
+fn spawn_collector(
+    run: &RunContext,
+    log: Option<Log>,
+    console: &Console,
+    incoming: Receiver<Report>,
+    returns: Vec<Sender<Vec<Event>>>,
+) -> Result<Receiver<Measured>, Error> {
+    let plan = CollectorPlan {
+        program: PROGRAM,
+        clients: run.plan.load.clients,
+        workers: run.plan.load.threads,
+        scripts: run.plan.scripts.scripts.len(),
+        stop: run.plan.load.stop,
+        lead_in: Duration::ZERO,
+        latency_limit: run.plan.load.latency_limit,
+        with_retries: run.plan.load.max_tries != Some(1),
+        progress: match run.plan.progress {
+            Some(interval) => Progress::Lines(interval),
+            None if console.is_terminal() => Progress::Live,
+            None => Progress::Silent,
+        },
+    };
+    let collector = Collector::new(plan, run.clock.clone(), log, Box::new(std::io::stderr()));
+    let (sender, collected) = bounded(1);
+    std::thread::Builder::new()
+        .name("collector".to_owned())
+        .spawn(move || {
+            let _ = sender.send(collector.run(&incoming, &returns));
+        })
+        .map_err(no_thread)?;
+    Ok(collected)
+}
+
+fn spawn_worker(
+    worker: Worker,
+    notices: Sender<Notice>,
+) -> Result<JoinHandle<std::io::Result<()>>, Error> {
+    std::thread::Builder::new()
+        .name(format!("worker {}", worker.id()))
+        .spawn(move || {
+            let _farewell = Farewell(notices);
+            worker.run()
+        })
+        .map_err(no_thread)
+}
+
+fn join(threads: Vec<JoinHandle<std::io::Result<()>>>) -> Result<(), Error> {
+    for thread in threads {
+        match thread.join() {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                return Err(Error::Environment(Problem::new(format!(
+                    "a worker thread could not wait for events: {error}"
+                ))));
+            }
+            Err(_) => return Err(internal("a worker thread")),
+        }
+    }
+    Ok(())
+}
+
+fn no_descriptor(error: std::io::Error) -> Error {
+    Error::Environment(
+        Problem::new(format!("could not set up a worker thread: {error}"))
+            .hint("Reduce --jobs, or raise the limit of open files with ulimit -n."),
+    )
+}
+
+pub(super) fn no_thread(error: std::io::Error) -> Error {
+    Error::Environment(
+        Problem::new(format!("could not create a thread: {error}")).hint("Reduce --jobs."),
+    )
+}
+
+/// The thread has panicked, and has said why.
+pub(super) fn internal(who: &str) -> Error {
+    Error::Environment(Problem::new(format!(
+        "internal error: {who} of {PROGRAM} failed"
+    )))
+}
