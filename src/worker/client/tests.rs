@@ -32,14 +32,7 @@ fn at(ms: u64) -> Timestamp {
 }
 
 pub(super) fn load() -> Load {
-    Load {
-        clients: 1,
-        threads: 1,
-        stop: StopRule::Time(Duration::from_secs(5)),
-        reconnect: false,
-        latency_limit: None,
-        max_tries: Some(1),
-    }
+    Load::of_one_client(StopRule::Time(Duration::from_secs(5)))
 }
 
 fn target() -> Target {
