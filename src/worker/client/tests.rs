@@ -138,7 +138,7 @@ impl Stage {
     }
 
     fn release(&mut self, ms: u64) {
-        self.window = Window::starting_at(at(ms), self.run.plan.load.stop);
+        self.window = Window::starting_at(at(ms), &self.run.plan.load);
         self.input(ms, Client::handle_start);
     }
 
