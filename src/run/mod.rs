@@ -151,7 +151,14 @@ pub fn measure(
         around.clock.clone(),
     ));
     let driven = threads::drive(&run, log, signals, &around.console)?;
-    let facts = facts::gather(&run, &prepared, &driven.ending, signals, &around.console);
+    let facts = facts::gather(
+        &run,
+        &prepared,
+        &driven.measured,
+        &driven.ending,
+        signals,
+        &around.console,
+    );
     Ok(RunResult {
         facts,
         measured: driven.measured,
