@@ -2,7 +2,7 @@
 //! which others parse.
 
 use crate::plan::StopRule;
-use crate::result::{Measured, RunResult, ServerActivity};
+use crate::result::{LogResult, Measured, RunResult, ServerActivity};
 
 /// A thread busier than this leaves replies lying.
 const BUSY_LIMIT: f64 = 0.80;
@@ -14,21 +14,18 @@ const WAL_OF_A_WRITE_BYTES: u64 = 100;
 /// Warnings about this run, each a sentence without a prefix, the gravest first.
 pub fn warnings(result: &RunResult) -> Vec<String> {
     let measured = &result.measured;
-    [
-        lost_rows(measured),
+    let lost_rows = measured.logs.iter().map(lost_rows);
+    let others = [
         all_failed(measured),
         early_ends(measured),
         saturation(measured),
         blocked_sends(measured),
         no_checkpoint(result),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    lost_rows.chain(others).flatten().collect()
 }
 
-fn lost_rows(measured: &Measured) -> Option<String> {
-    let log = measured.log.as_ref()?;
+fn lost_rows(log: &LogResult) -> Option<String> {
     let failure = log.failure.as_ref()?;
     Some(format!(
         "the log \"{}\" lacks {} of {} rows: {failure}",
@@ -170,7 +167,7 @@ mod tests {
     #[test]
     fn lost_rows_blocked_threads_and_dead_clients_are_told() {
         let mut result = testing::timed();
-        result.measured.log = Some(testing::cut_log(700, 300));
+        result.measured.logs = vec![testing::cut_log(700, 300)];
         result.measured.workers[1].blocked_sends = 3;
         result.measured.workers[1].blocked_ns = 1_500_000_000;
         assert_eq!(

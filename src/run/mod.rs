@@ -22,7 +22,9 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use crate::cluster::TemporaryCluster;
-use crate::collector::{Collector, CollectorPlan, Log, Progress};
+use crate::collector::{
+    Collector, CollectorPlan, Log, LogContext, Progress, open_intervals, open_log,
+};
 use crate::conninfo::Target;
 use crate::console::{Console, PROGRAM};
 use crate::control;
@@ -183,7 +185,6 @@ fn benchmark(
 ) -> Result<ExitStatus, Error> {
     let addresses = resolve::addresses(&target);
     let prepared = prepare(&plan, &target, signals, around)?;
-    let log = open_log(&plan, &around.clock)?;
     let run = Arc::new(RunContext::new(
         plan,
         target,
@@ -191,7 +192,8 @@ fn benchmark(
         prepared.scale,
         around.clock.clone(),
     ));
-    let driven = drive(&run, log, signals, &around.console)?;
+    let logs = open_logs(&run)?;
+    let driven = drive(&run, logs, signals, &around.console)?;
     if let Some(error) = driven.ending.failure {
         return Err(error);
     }
@@ -257,17 +259,25 @@ fn warn_of_ignored_scale(plan: &RunPlan, found: u64, console: &Console) {
     }
 }
 
-fn open_log(plan: &RunPlan, clock: &Clock) -> Result<Option<Log>, Error> {
-    let Some(path) = &plan.log else {
-        return Ok(None);
+/// Creates the files that are written while the run goes on, before anything is measured.
+fn open_logs(run: &RunContext) -> Result<Vec<Box<dyn Log>>, Error> {
+    let scripts = run.plan.scripts.scripts.iter();
+    let context = LogContext {
+        script_names: scripts
+            .map(|weighted| weighted.script.short_name())
+            .collect(),
+        clock: run.clock.clone(),
+        stop: run.plan.load.stop,
+        ramp: Duration::ZERO,
+        warmup: Duration::ZERO,
+        samples: (0..run.plan.load.threads)
+            .map(|thread| run.sample_generator(thread))
+            .collect(),
     };
-    let names: Vec<String> = plan
-        .scripts
-        .scripts
-        .iter()
-        .map(|weighted| weighted.script.short_name())
-        .collect();
-    Log::create(path, &names, clock.clone()).map(Some)
+    let log = run.plan.log.as_ref().map(|log| open_log(log, &context));
+    let intervals = run.plan.intervals.as_ref();
+    let intervals = intervals.map(|intervals| open_intervals(intervals, &context));
+    log.into_iter().chain(intervals).collect()
 }
 
 /// How a run went that was driven to its end.
@@ -280,7 +290,7 @@ struct Driven {
 /// Starts collector and workers, watches them, and waits for what the collector says.
 fn drive(
     run: &Arc<RunContext>,
-    log: Option<Log>,
+    logs: Vec<Box<dyn Log>>,
     signals: &Signals,
     console: &Console,
 ) -> Result<Driven, Error> {
@@ -290,7 +300,7 @@ fn drive(
     let threads = 0..run.plan.load.threads;
     let (returns, emptied): (Vec<_>, Vec<_>) = threads.map(|_| bounded(EMPTIED_BATCHES)).unzip();
 
-    let collected = spawn_collector(run, log, console, incoming, returns)?;
+    let collected = spawn_collector(run, logs, console, incoming, returns)?;
     let mut workers = Vec::new();
     let mut wakers = Vec::new();
     for (id, emptied) in (0..).zip(emptied) {
@@ -335,7 +345,7 @@ fn drive(
 /// The collector on a thread of its own; what it measured comes over the channel in the end.
 fn spawn_collector(
     run: &RunContext,
-    log: Option<Log>,
+    logs: Vec<Box<dyn Log>>,
     console: &Console,
     incoming: Receiver<Report>,
     returns: Vec<Sender<Vec<Event>>>,
@@ -350,12 +360,12 @@ fn spawn_collector(
         latency_limit: run.plan.load.latency_limit,
         with_retries: run.plan.load.max_tries != Some(1),
         progress: match run.plan.progress {
-            Some(interval) => Progress::Lines(interval),
+            Some(lines) => Progress::Lines(lines),
             None if console.is_terminal() => Progress::Live,
             None => Progress::Silent,
         },
     };
-    let collector = Collector::new(plan, run.clock.clone(), log, Box::new(std::io::stderr()));
+    let collector = Collector::new(plan, run.clock.clone(), logs, Box::new(std::io::stderr()));
     let (sender, collected) = bounded(1);
     std::thread::Builder::new()
         .name("collector".to_owned())
@@ -431,11 +441,7 @@ fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> Result<ExitSta
     for warning in report::warnings(result) {
         around.console.warning(&warning);
     }
-    let lost_rows = result
-        .measured
-        .log
-        .as_ref()
-        .is_some_and(|log| log.rows_lost > 0);
+    let lost_rows = result.measured.logs.iter().any(|log| log.rows_lost > 0);
     let status = ExitStatus::of_result(result, lost_rows || !violations.is_empty());
     if status == ExitStatus::Aborted {
         around

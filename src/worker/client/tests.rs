@@ -72,6 +72,7 @@ pub(super) fn context(script: &str, load: Load) -> RunContext {
             explicit: true,
         },
         log: None,
+        intervals: None,
         progress: None,
         load,
     };
