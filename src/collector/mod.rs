@@ -151,6 +151,9 @@ impl Collector {
             Report::WindowBegins(begins) => self.begin_window(begins),
             Report::WindowEnds(ends) => {
                 self.told_end = Some(self.told_end.map_or(ends, |earlier| earlier.min(ends)));
+                for log in &mut self.logs {
+                    log.end_window(ends);
+                }
             }
         }
         None

@@ -96,6 +96,10 @@ pub struct IntervalLog {
     /// The phases in their order, whatever their length.
     parts: [Part; 3],
     window_begins: Option<Timestamp>,
+    /// How long the window is to be, and when it ends as far as that is known: who disconnects
+    /// after that does so because the run is over.
+    window_length: Option<Duration>,
+    window_ends: Timestamp,
     connected: i64,
     /// Transactions in all rows so far.
     transactions: u64,
@@ -157,10 +161,11 @@ impl IntervalLog {
 
     /// Rows of intervals of `length` into `file`, which has its header already.
     pub(super) fn new(file: RowFile, length: Duration, context: &LogContext) -> Self {
-        let window_ns = match context.stop {
-            StopRule::Time(whole) => Some(nanos(whole)),
+        let window_length = match context.stop {
+            StopRule::Time(whole) => Some(whole),
             StopRule::Transactions(_) => None,
         };
+        let window_ns = window_length.map(nanos);
         let (ramp_ns, warmup_ns) = (nanos(context.ramp), nanos(context.warmup));
         let part = |phase, before_window_ns, length_ns, expected_ns| Part {
             phase,
@@ -184,6 +189,8 @@ impl IntervalLog {
                 part(Phase::Run, 0, None, window_ns),
             ],
             window_begins: None,
+            window_length,
+            window_ends: Timestamp::MAX,
             connected: 0,
             transactions: 0,
         }
@@ -249,6 +256,13 @@ impl Log for IntervalLog {
 
     fn begin_window(&mut self, begins: Timestamp) {
         self.window_begins = Some(begins);
+        if let Some(length) = self.window_length {
+            self.end_window(begins + length);
+        }
+    }
+
+    fn end_window(&mut self, ends: Timestamp) {
+        self.window_ends = self.window_ends.min(ends);
     }
 
     fn transaction(&mut self, _worker: u32, record: &TransactionRecord) {
@@ -267,6 +281,7 @@ impl Log for IntervalLog {
     fn connection(&mut self, span: &ConnectionRecord) {
         let (connects, connected) = match span.kind {
             SpanKind::Connect => (1, 1),
+            SpanKind::Disconnect if span.finished_at > self.window_ends => return,
             SpanKind::Disconnect => (0, -1),
             SpanKind::ConnectFailed | SpanKind::ConnectCut | SpanKind::OnConnect => return,
         };
@@ -472,6 +487,33 @@ lost,retries,tps,latency_avg_us,p50_us,p90_us,p99_us,max_us,lag_avg_us,connects,
             columns(&memory, &names),
             ["0 0 0", "1000000 0 0", "2000000 1 100000"]
         );
+    }
+
+    #[test]
+    fn who_disconnects_because_the_run_is_over_was_connected_to_the_end() {
+        let span = |kind, from, to| ConnectionRecord {
+            client: 0,
+            kind,
+            started_at: at(from),
+            finished_at: at(to),
+        };
+        for (stop, told) in [
+            (StopRule::Time(Duration::from_secs(2)), None),
+            (StopRule::Time(Duration::from_secs(60)), Some(at(2_000))),
+            (StopRule::Transactions(5), Some(at(2_000))),
+        ] {
+            let memory = Memory::default();
+            let mut log = log_into(&memory, 1_000, &["s"], stop, Duration::ZERO);
+            log.connection(&span(SpanKind::Connect, -20, -10));
+            log.begin_window(at(0));
+            told.into_iter().for_each(|ends| log.end_window(ends));
+            log.connection(&span(SpanKind::Disconnect, 2_010, 2_020));
+            log.end(at(2_040));
+            log.finish();
+            let connected = columns(&memory, &["clients_connected"]);
+            assert!(connected.iter().all(|clients| clients == "1"), "{stop:?}");
+            assert!(connected.len() >= 2, "{stop:?}");
+        }
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub trait Log: Send {
     /// The measured window begins at this moment.
     fn begin_window(&mut self, begins: Timestamp);
 
+    /// The measured window is said to end at this moment; transactions under way still count.
+    fn end_window(&mut self, _ends: Timestamp) {}
+
     /// A transaction of this worker thread ended.
     fn transaction(&mut self, worker: u32, record: &TransactionRecord);
 
