@@ -22,7 +22,7 @@ use crossbeam_channel::{Receiver, Sender};
 use mio::{Events, Poll, Token, Waker};
 
 use crate::context::RunContext;
-use crate::event::{Event, WorkerRecord};
+use crate::event::{Event, SqlState, WorkerRecord};
 use crate::random::Generator;
 use crate::time::Timestamp;
 use crate::transport::{Link, cancel};
@@ -78,6 +78,8 @@ pub struct Worker {
     choose: Generator,
     recorder: Recorder,
     delays: Delays,
+    /// SQLSTATEs of failed transactions that this thread has told of.
+    told: Vec<SqlState>,
     window: Window,
     /// When the poll reported what is being handled.
     stamp: Timestamp,
@@ -135,6 +137,7 @@ impl Worker {
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             recorder,
             delays: Delays::default(),
+            told: Vec::new(),
             window: Window::default(),
             stamp: Timestamp::ZERO,
             connecting: slots.len(),
@@ -428,6 +431,7 @@ impl Worker {
                 choose: &mut self.choose,
                 recorder: &mut self.recorder,
                 delays: &mut self.delays,
+                told: &mut self.told,
                 notices: &self.notices,
             },
         );

@@ -32,8 +32,10 @@ impl Client {
                 }
                 Event::Error(message) => {
                     let (transaction, variables) = (&self.transaction, &self.variables);
-                    self.reply
-                        .note_error(message, || statement_text(env, transaction, variables));
+                    let worth_telling = Client::is_worth_telling(message.sqlstate(), env);
+                    self.reply.note_error(message, worth_telling, || {
+                        statement_text(env, transaction, variables)
+                    });
                 }
                 Event::Notice(message) => {
                     env.recorder.say(Level::Plain, message.to_string());

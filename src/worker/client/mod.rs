@@ -14,6 +14,7 @@
 
 mod commands;
 mod connection;
+mod failures;
 mod pacing;
 mod reply;
 mod statements;
@@ -28,7 +29,7 @@ use crossbeam_channel::Sender;
 
 use crate::conninfo::Endpoint;
 use crate::context::RunContext;
-use crate::event::{ClientEnd, ClientRecord, Event};
+use crate::event::{ClientEnd, ClientRecord, Event, SqlState};
 use crate::protocol::Session;
 use crate::random::Generator;
 use crate::script::Variables;
@@ -60,6 +61,8 @@ pub struct Environment<'a> {
     pub recorder: &'a mut Recorder,
     /// Where client delays go.
     pub delays: &'a mut Delays,
+    /// SQLSTATEs of failed transactions that this thread has told of.
+    pub told: &'a mut Vec<SqlState>,
     /// The way to the main thread.
     pub notices: &'a Sender<Notice>,
 }
@@ -350,6 +353,9 @@ impl Client {
     }
 
     fn end(&mut self, end: ClientEnd, at: Timestamp, env: &mut Environment<'_>) {
+        if end == ClientEnd::Aborted && self.launched && env.run.plan.load.on_error.exit {
+            let _ = env.notices.send(Notice::ClientAborted);
+        }
         self.state = State::Done;
         self.launched = true;
         env.recorder.record(Event::ClientDone(ClientRecord {

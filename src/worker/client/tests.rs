@@ -7,7 +7,9 @@ use crossbeam_channel::{Receiver, unbounded};
 use super::*;
 use crate::conninfo::{Host, HostName, Target};
 use crate::event::{Abort, Level, Outcome, Phase, Report, SpanKind, SqlState, TransactionRecord};
-use crate::plan::{LeadIn, Load, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum};
+use crate::plan::{
+    LeadIn, Load, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum,
+};
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
 use crate::transport::resolve;
@@ -21,6 +23,7 @@ struct Stage {
     choose: Generator,
     recorder: Recorder,
     delays: Delays,
+    told: Vec<SqlState>,
     notices: Sender<Notice>,
     notified: Receiver<Notice>,
     reports: Receiver<Report>,
@@ -91,6 +94,7 @@ impl Stage {
             choose: run.choose_generator(0),
             recorder: Recorder::new(0, sender, emptied, run.clock.clone()),
             delays: Delays::default(),
+            told: Vec::new(),
             notices,
             notified,
             reports,
@@ -160,6 +164,7 @@ impl Stage {
                 choose: &mut self.choose,
                 recorder: &mut self.recorder,
                 delays: &mut self.delays,
+                told: &mut self.told,
                 notices: &self.notices,
             },
         );
@@ -209,6 +214,18 @@ impl Stage {
             }
         }
         (events, texts)
+    }
+
+    /// What is told besides errors.
+    fn infos(&mut self) -> Vec<String> {
+        self.recorder.flush();
+        let reports = self.reports.try_iter();
+        reports
+            .filter_map(|report| match report {
+                Report::Message(message) if message.level == Level::Info => Some(message.text),
+                _ => None,
+            })
+            .collect()
     }
 
     fn transactions(&mut self) -> Vec<TransactionRecord> {
@@ -275,6 +292,7 @@ fn latency_runs_from_before_the_first_command_to_the_stamp_of_the_last_reply() {
             choose: &mut stage.choose,
             recorder: &mut stage.recorder,
             delays: &mut stage.delays,
+            told: &mut stage.told,
             notices: &stage.notices,
         },
     );
@@ -1059,4 +1077,92 @@ fn clients_enter_one_after_the_other_over_the_ramp() {
     assert_eq!(stage.client.poll_timeout(), Some(at(120)));
     stage.input(120, Client::handle_timeout);
     assert_eq!(stage.sent(), "SELECT 1;");
+}
+
+fn on_error(on_error: OnError) -> Load {
+    Load {
+        on_error,
+        max_tries: Some(2),
+        ..load()
+    }
+}
+
+#[test]
+fn other_errors_fail_the_transaction_where_the_client_is_to_go_on_and_are_never_retried() {
+    let load = on_error(OnError {
+        go_on: true,
+        ..OnError::default()
+    });
+    let mut stage = Stage::released("BEGIN;\nINSERT;\nEND;", load);
+    stage.answer(101, &done("BEGIN", b'T'));
+    stage.answer(102, &[error("23505", "duplicate"), ready(b'E')].concat());
+    stage.answer(103, &done("ROLLBACK", b'I'));
+    let (events, texts) = stage.events();
+    let record = transactions(&events)[0];
+    assert_eq!((record.outcome, record.tries), (Outcome::Failed, 1));
+    assert_eq!(record.sqlstate, SqlState(*b"23505"));
+    assert!(texts.is_empty());
+    assert_eq!(stage.client.progress(), Progress::Active);
+}
+
+#[test]
+fn verbose_errors_tell_each_try_with_the_time_used() {
+    let mut load = on_error(OnError {
+        verbose: true,
+        ..OnError::default()
+    });
+    load.latency_limit = Some(Duration::from_millis(100));
+    let mut stage = Stage::released("SELECT 1;", load);
+    let failure = [error("40001", "could not serialize"), ready(b'I')].concat();
+    stage.answer(110, &failure);
+    stage.answer(120, &failure);
+    let told: Vec<String> = stage.infos();
+    assert_eq!(
+        told,
+        [
+            "client 0 got an error in command 0 (SQL) of script 0; ERROR:  could not serialize",
+            "client 0 repeats the transaction after the error (try 1/2, 10.000% of the maximum \
+             time of tries was used)",
+            "client 0 got an error in command 0 (SQL) of script 0; ERROR:  could not serialize",
+            "client 0 ends the failed transaction (try 2/2, 20.000% of the maximum time of tries \
+             was used)",
+        ]
+    );
+}
+
+#[test]
+fn of_failures_the_first_of_each_kind_is_told() {
+    let load = on_error(OnError {
+        tell_first: true,
+        ..OnError::default()
+    });
+    let mut stage = Stage::released("SELECT 1;", load);
+    for (ms, sqlstate) in [
+        (110, "40001"),
+        (120, "40001"),
+        (130, "40P01"),
+        (140, "40P01"),
+    ] {
+        stage.answer(ms, &[error(sqlstate, "no"), ready(b'I')].concat());
+    }
+    let told = stage.infos();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("command 0 of script 0") && told[0].ends_with("ERROR:  no"));
+}
+
+#[test]
+fn the_main_thread_hears_of_an_aborted_client_where_that_ends_the_run() {
+    let load = on_error(OnError {
+        exit: true,
+        ..OnError::default()
+    });
+    let mut stage = Stage::released("SELECT 1/0;", load);
+    stage.answer(105, &[error("22012", "no"), ready(b'I')].concat());
+    stage.close(106);
+    assert!(
+        stage
+            .notified
+            .try_iter()
+            .any(|notice| notice == Notice::ClientAborted)
+    );
 }
