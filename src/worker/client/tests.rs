@@ -584,6 +584,22 @@ fn copy_is_refused_and_ends_the_client() {
 }
 
 #[test]
+fn what_came_with_the_last_answer_does_not_answer_the_next_command() {
+    let mut stage = Stage::released("SELECT 1;\nSELECT 2;", load());
+    stage.answer(101, &[done("SELECT 1", b'I'), ready(b'I')].concat());
+    let (events, texts) = stage.events();
+    assert!(
+        texts[0].contains("unexpected ReadyForQuery message"),
+        "{}",
+        texts[0]
+    );
+    let [record] = transactions(&events)[..] else {
+        panic!("the transaction has ended with its connection");
+    };
+    assert_eq!(record.outcome, Outcome::Aborted(Abort::ConnectionLost));
+}
+
+#[test]
 fn replies_cut_anywhere_give_the_same_records() {
     let reply = done("SELECT 1", b'I');
     for cut in 0..=reply.len() {
