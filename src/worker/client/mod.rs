@@ -21,7 +21,7 @@ mod transaction;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use crossbeam_channel::Sender;
 

@@ -31,7 +31,7 @@ fn at(ms: u64) -> Timestamp {
     Timestamp::from_nanos(ms * 1_000_000)
 }
 
-pub(super) fn load() -> Load {
+pub(in crate::worker) fn load() -> Load {
     Load::of_one_client(StopRule::Time(Duration::from_secs(5)))
 }
 
@@ -50,7 +50,7 @@ fn target() -> Target {
     }
 }
 
-pub(super) fn context(script: &str, load: Load) -> RunContext {
+pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
     let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
     scripts.add_file("test.sql", script.as_bytes(), 1);
     let addresses = resolve::addresses(&target());
@@ -231,17 +231,17 @@ fn spans(events: &[Event]) -> Vec<(SpanKind, Timestamp, Timestamp)> {
         .collect()
 }
 
-pub(super) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+pub(in crate::worker) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = body.len() as i32 + 4;
     [&[tag][..], &length.to_be_bytes(), body].concat()
 }
 
-pub(super) fn ready(status: u8) -> Vec<u8> {
+pub(in crate::worker) fn ready(status: u8) -> Vec<u8> {
     message(b'Z', &[status])
 }
 
 /// A command has ended well, and the server is ready in this state.
-pub(super) fn done(tag: &str, status: u8) -> Vec<u8> {
+pub(in crate::worker) fn done(tag: &str, status: u8) -> Vec<u8> {
     let tag = [tag.as_bytes(), &[0]].concat();
     [message(b'C', &tag), ready(status)].concat()
 }
