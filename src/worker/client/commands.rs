@@ -82,10 +82,8 @@ impl Client {
     /// A result is complete.
     fn handle_complete(&mut self, env: &mut Environment<'_>) {
         self.reply.note_complete();
-        if let Some((number, capture)) = captured(env, &self.transaction)
-            && let Err(error) = self.reply.store_each(number, capture, &mut self.variables)
-        {
-            self.problem.get_or_insert(error.to_string());
+        if let Some((number, capture)) = captured(env, &self.transaction) {
+            self.reply.store_each(number, capture, &mut self.variables);
         }
     }
 
@@ -148,9 +146,6 @@ impl Client {
     }
 
     fn store_reply(&mut self, env: &Environment<'_>) -> Result<(), String> {
-        if let Some(problem) = self.problem.take() {
-            return Err(problem);
-        }
         match captured(env, &self.transaction) {
             Some((number, capture)) => self.reply.store_last(number, capture, &mut self.variables),
             None => Ok(()),

@@ -107,8 +107,6 @@ pub struct Client {
     /// How far it has come in its parts of the files of values.
     values: ValueCursor,
     reply: Reply,
-    /// What went wrong with a result that was to be stored, until all results are there.
-    problem: Option<String>,
     action: Option<Action>,
     /// Transactions so far: the running number of the last one.
     number: u64,
@@ -187,7 +185,6 @@ impl Client {
             statements: Statements::default(),
             values: ValueCursor::default(),
             reply: Reply::default(),
-            problem: None,
             action: None,
             number: 0,
             think_ns: 0,

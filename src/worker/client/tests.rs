@@ -884,6 +884,21 @@ fn a_connection_that_cannot_begin_as_it_should_is_no_connection() {
 }
 
 #[test]
+fn a_connection_lost_in_what_it_begins_with_is_told_with_the_servers_words() {
+    let mut run = context("SELECT 1;", load());
+    run.plan.on_connect = Some(b"SET a = 1".to_vec());
+    let mut stage = Stage::of(run);
+    stage.input(0, Client::connect);
+    stage.log_in(0);
+    stage.answer(5, &error("57P01", "going down"));
+    stage.input(6, |client, env| client.handle_lost("closed", env));
+    assert!(stage.notified.try_iter().any(|notice| matches!(
+        notice,
+        Notice::ConnectFailed { report, .. } if report.message.contains("going down")
+    )));
+}
+
+#[test]
 fn what_is_awaited_in_an_untimed_block_is_in_no_latency() {
     let script = "SELECT 1;\n\\untimed\nSELECT 2;\n\\enduntimed\nSELECT 3;";
     let mut stage = Stage::released(script, load());
