@@ -936,6 +936,32 @@ fn a_script_whose_values_have_run_out_ends_its_client_without_a_transaction() {
 }
 
 #[test]
+fn values_that_run_out_before_a_retry_leave_the_first_try_in_the_books() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("keys.csv"), "id\n7\n").unwrap();
+    let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
+    let name = directory.path().join("test.sql");
+    let text = b"\\values keys.csv end=stop\nSELECT :id;";
+    scripts.add_file(name.to_string_lossy(), text, 1);
+    let retrying = Load {
+        max_tries: None,
+        ..load()
+    };
+    let mut run = context("SELECT 1;", retrying);
+    run.plan.scripts = scripts.finish().unwrap();
+    run.values = ValueSources::read(&run.plan.scripts).unwrap();
+    let mut stage = Stage::of(run).at_work();
+    assert_eq!(stage.sent(), "SELECT 7;");
+    stage.answer(110, &[error("40001", "no"), ready(b'I')].concat());
+    stage.close(111);
+    let [record] = stage.transactions()[..] else {
+        panic!("a transaction that was tried has a record");
+    };
+    assert_eq!(record.outcome, Outcome::Aborted(Abort::Interrupted));
+    assert_eq!((record.number, record.tries), (1, 2));
+}
+
+#[test]
 fn a_connection_lost_before_the_start_is_told_with_its_place_and_the_servers_words() {
     let mut stage = Stage::new("SELECT 1;", load());
     stage.input(0, Client::connect);

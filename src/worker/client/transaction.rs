@@ -138,7 +138,7 @@ impl Client {
     /// There are no values left for the script: the client is done. A transaction in which nothing
     /// was awaited yet has not taken place.
     pub(super) fn run_out(&mut self, env: &mut Environment<'_>) {
-        if self.transaction.awaited_at.is_some() {
+        if self.transaction.awaited_at.is_some() || self.transaction.tries > 1 {
             self.record(Outcome::Aborted(Abort::Interrupted), SqlState::NONE, env);
         } else {
             self.number -= 1;
