@@ -490,8 +490,7 @@ fn power(values: &[Value]) -> Result<Value, EvalError> {
 }
 
 /// The last of the values that no earlier one beats: of texts, doubles if any is one, else integers.
-/// With NaN, which beats nothing and is beaten by
-/// nothing, the later one wins.
+/// With NaN, which beats nothing and is beaten by nothing, the later one wins.
 fn extreme(
     values: &[Value],
     beats: fn(Ordering) -> bool,
