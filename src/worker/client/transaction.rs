@@ -1,6 +1,7 @@
 //! A transaction from its choice to its record: begin, end, failure, retry, abort.
 
 use crate::event::{Abort, ClientEnd, Event, Failure, Level, Outcome, SqlState, TransactionRecord};
+use crate::plan::StopRule;
 use crate::protocol::TransactionStatus;
 use crate::random::Generator;
 use crate::script::Value;
@@ -78,6 +79,14 @@ impl Client {
             self.connect(env);
         } else {
             self.finish(env);
+        }
+    }
+
+    /// Whether this client has done all its transactions.
+    fn has_done_all(&self, env: &Environment<'_>) -> bool {
+        match env.run.plan.load.stop {
+            StopRule::Transactions(count) => self.number >= count,
+            StopRule::Time(_) => false,
         }
     }
 
