@@ -205,10 +205,8 @@ impl Client {
         commands
             .iter()
             .take_while(|command| !matches!(command.kind, CommandKind::EndPipeline))
-            .filter_map(|command| match &command.kind {
-                CommandKind::Sql(sql) if !self.statements.is_prepared(sql) => Some(sql),
-                _ => None,
-            })
+            .filter_map(|command| command.kind.sql())
+            .filter(|sql| !self.statements.is_prepared(sql))
             .collect()
     }
 
