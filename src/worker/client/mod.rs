@@ -23,7 +23,7 @@ mod transaction;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use crossbeam_channel::Sender;
 
@@ -111,8 +111,6 @@ pub struct Client {
     /// How far it has come in its parts of the files of values.
     values: ValueCursor,
     reply: Reply,
-    /// What went wrong with a result that was to be stored, until all results are there.
-    problem: Option<String>,
     action: Option<Action>,
     /// Transactions so far: the running number of the last one.
     number: u64,
@@ -199,7 +197,6 @@ impl Client {
             statements: Statements::default(),
             values: ValueCursor::default(),
             reply: Reply::default(),
-            problem: None,
             action: None,
             number: 0,
             counted: 0,

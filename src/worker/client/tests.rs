@@ -34,7 +34,7 @@ fn at(ms: u64) -> Timestamp {
     Timestamp::from_nanos(ms * 1_000_000)
 }
 
-pub(super) fn load() -> Load {
+pub(in crate::worker) fn load() -> Load {
     Load::of_one_client(StopRule::Time(Duration::from_secs(5)))
 }
 
@@ -53,7 +53,7 @@ fn target() -> Target {
     }
 }
 
-pub(super) fn context(script: &str, load: Load) -> RunContext {
+pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
     let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
     scripts.add_file("test.sql", script.as_bytes(), 1);
     let addresses = resolve::addresses(&target());
@@ -253,17 +253,17 @@ fn spans(events: &[Event]) -> Vec<(SpanKind, Timestamp, Timestamp)> {
         .collect()
 }
 
-pub(super) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+pub(in crate::worker) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = body.len() as i32 + 4;
     [&[tag][..], &length.to_be_bytes(), body].concat()
 }
 
-pub(super) fn ready(status: u8) -> Vec<u8> {
+pub(in crate::worker) fn ready(status: u8) -> Vec<u8> {
     message(b'Z', &[status])
 }
 
 /// A command has ended well, and the server is ready in this state.
-pub(super) fn done(tag: &str, status: u8) -> Vec<u8> {
+pub(in crate::worker) fn done(tag: &str, status: u8) -> Vec<u8> {
     let tag = [tag.as_bytes(), &[0]].concat();
     [message(b'C', &tag), ready(status)].concat()
 }
@@ -607,6 +607,22 @@ fn copy_is_refused_and_ends_the_client() {
 }
 
 #[test]
+fn what_came_with_the_last_answer_does_not_answer_the_next_command() {
+    let mut stage = Stage::released("SELECT 1;\nSELECT 2;", load());
+    stage.answer(101, &[done("SELECT 1", b'I'), ready(b'I')].concat());
+    let (events, texts) = stage.events();
+    assert!(
+        texts[0].contains("unexpected ReadyForQuery message"),
+        "{}",
+        texts[0]
+    );
+    let [record] = transactions(&events)[..] else {
+        panic!("the transaction has ended with its connection");
+    };
+    assert_eq!(record.outcome, Outcome::Aborted(Abort::ConnectionLost));
+}
+
+#[test]
 fn replies_cut_anywhere_give_the_same_records() {
     let reply = done("SELECT 1", b'I');
     for cut in 0..=reply.len() {
@@ -891,6 +907,21 @@ fn a_connection_that_cannot_begin_as_it_should_is_no_connection() {
 }
 
 #[test]
+fn a_connection_lost_in_what_it_begins_with_is_told_with_the_servers_words() {
+    let mut run = context("SELECT 1;", load());
+    run.plan.on_connect = Some(b"SET a = 1".to_vec());
+    let mut stage = Stage::of(run);
+    stage.input(0, Client::connect);
+    stage.log_in(0);
+    stage.answer(5, &error("57P01", "going down"));
+    stage.input(6, |client, env| client.handle_lost("closed", env));
+    assert!(stage.notified.try_iter().any(|notice| matches!(
+        notice,
+        Notice::ConnectFailed { report, .. } if report.message.contains("going down")
+    )));
+}
+
+#[test]
 fn what_is_awaited_in_an_untimed_block_is_in_no_latency() {
     let script = "SELECT 1;\n\\untimed\nSELECT 2;\n\\enduntimed\nSELECT 3;";
     let mut stage = Stage::released(script, load());
@@ -925,6 +956,32 @@ fn a_script_whose_values_have_run_out_ends_its_client_without_a_transaction() {
     assert!(texts.is_empty());
     assert!(matches!(events.last(),
         Some(Event::ClientDone(done)) if done.end == ClientEnd::RanOut));
+}
+
+#[test]
+fn values_that_run_out_before_a_retry_leave_the_first_try_in_the_books() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("keys.csv"), "id\n7\n").unwrap();
+    let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
+    let name = directory.path().join("test.sql");
+    let text = b"\\values keys.csv end=stop\nSELECT :id;";
+    scripts.add_file(name.to_string_lossy(), text, 1);
+    let retrying = Load {
+        max_tries: None,
+        ..load()
+    };
+    let mut run = context("SELECT 1;", retrying);
+    run.plan.scripts = scripts.finish().unwrap();
+    run.values = ValueSources::read(&run.plan.scripts).unwrap();
+    let mut stage = Stage::of(run).at_work();
+    assert_eq!(stage.sent(), "SELECT 7;");
+    stage.answer(110, &[error("40001", "no"), ready(b'I')].concat());
+    stage.close(111);
+    let [record] = stage.transactions()[..] else {
+        panic!("a transaction that was tried has a record");
+    };
+    assert_eq!(record.outcome, Outcome::Aborted(Abort::Interrupted));
+    assert_eq!((record.number, record.tries), (1, 2));
 }
 
 #[test]

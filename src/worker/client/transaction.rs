@@ -123,11 +123,11 @@ impl Client {
     /// There are no values left for the script: the client is done. A transaction in which nothing
     /// was awaited yet has not taken place.
     pub(super) fn run_out(&mut self, env: &mut Environment<'_>) {
-        if self.transaction.awaited_at.is_some() {
+        if self.transaction.awaited_at.is_some() || self.transaction.tries > 1 {
             self.record(Outcome::Aborted(Abort::Interrupted), SqlState::NONE, env);
-            return self.close(Then::End(ClientEnd::RanOut), env);
+        } else {
+            self.number -= 1;
         }
-        self.number -= 1;
         self.close(Then::End(ClientEnd::RanOut), env);
     }
 
@@ -255,20 +255,15 @@ impl Client {
     /// The connection was lost in the middle of a transaction. What the server said before it went
     /// says why.
     pub(super) fn lose_transaction(&mut self, reason: &str, env: &mut Environment<'_>) {
-        let error = self.reply.take_error();
-        let reason = if error.text.is_empty() {
-            reason
-        } else {
-            &error.text
-        };
+        let error = self.reply.take_last_words(reason);
         let why = if self.transaction.committing {
             Abort::ConnectionLostInCommit
         } else {
             Abort::ConnectionLost
         };
         let text = format!(
-            "client {} script {} aborted in command {} query {}: connection lost: {reason}",
-            self.id, self.transaction.script, self.transaction.cursor, error.result
+            "client {} script {} aborted in command {} query {}: connection lost: {}",
+            self.id, self.transaction.script, self.transaction.cursor, error.result, error.text
         );
         self.record(Outcome::Aborted(why), error.sqlstate, env);
         env.recorder.say(Level::Error, text);
