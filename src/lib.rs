@@ -37,6 +37,7 @@
 //! | [`result`] | a finished run as data; each figure is a method with its formula | formatting |
 //! | [`report`] | a result to a writer | clocks, stdout |
 //! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
+//! | [`spelling`] | which name was meant by a word that is none | names |
 //! | [`error`] | errors by cause | formatting |
 //!
 //! # Invariants
@@ -93,6 +94,7 @@ pub mod result;
 pub mod run;
 pub mod script;
 pub mod server;
+pub mod spelling;
 pub mod stats;
 pub mod time;
 pub mod transport;

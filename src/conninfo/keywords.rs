@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::error::SettingsError;
+use crate::spelling::nearest;
 
 /// A connection keyword.
 pub(super) struct Keyword {
@@ -269,34 +270,8 @@ fn find(name: &str) -> Result<&'static Keyword, SettingsError> {
         .find(|keyword| keyword.name == name)
         .ok_or_else(|| SettingsError::UnknownKeyword {
             keyword: name.to_owned(),
-            nearest: nearest(name),
+            nearest: nearest(name.as_bytes(), KEYWORDS.iter().map(|keyword| keyword.name)),
         })
-}
-
-/// The keyword that takes the fewest edits to get to, if those are at most a third of its letters,
-/// rounded up.
-fn nearest(name: &str) -> Option<&'static str> {
-    KEYWORDS
-        .iter()
-        .map(|keyword| (edit_distance(name, keyword.name), keyword.name))
-        .filter(|(distance, name)| *distance <= name.len().div_ceil(3))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// Levenshtein's distance: insertions, deletions and replacements.
-fn edit_distance(from: &str, to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.bytes().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]
@@ -360,17 +335,12 @@ mod tests {
 
     #[test]
     fn unknown_keywords_get_the_nearest_name() {
-        for (name, expected) in [
-            ("hots", Some("host")),
-            ("database", None),
-            ("db_name", Some("dbname")),
-            ("aplication_name", Some("application_name")),
-            ("sslmod", Some("sslmode")),
-            ("zzzzzzzz", None),
-            ("", None),
-        ] {
-            assert_eq!(nearest(name), expected, "{name}");
-        }
+        let error = find("sslmod").err();
+        let expected = SettingsError::UnknownKeyword {
+            keyword: "sslmod".to_owned(),
+            nearest: Some("sslmode"),
+        };
+        assert_eq!(error, Some(expected));
     }
 
     #[test]

@@ -503,7 +503,12 @@ mod tests {
                 "invalid connection option \"hots\"",
                 Some("Did you mean \"host\"?"),
             ),
-            ("HOST=a", &[], "invalid connection option \"HOST\"", None),
+            (
+                "HOST=a",
+                &[],
+                "invalid connection option \"HOST\"",
+                Some("Did you mean \"host\"?"),
+            ),
             ("=a", &[], "invalid connection option \"\"", None),
             (
                 "postgres://h?hots=a",

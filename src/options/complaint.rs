@@ -9,6 +9,7 @@ use clap::{Arg, Command};
 use super::expand::PGBENCH_OPTIONS;
 use super::values::Rejected;
 use crate::error::{Error, Report};
+use crate::spelling::nearest;
 
 /// A usage error that points to the help.
 pub(super) fn usage(message: impl Into<String>) -> Error {
@@ -34,7 +35,7 @@ pub(super) fn explain(complaint: &clap::Error, command: &Command) -> Error {
     let option = arg.map_or_else(|| named.clone(), spelled);
     let value = text(complaint, ContextKind::InvalidValue);
     match complaint.kind() {
-        ErrorKind::UnknownArgument => unknown(&named),
+        ErrorKind::UnknownArgument => unknown(&named, command),
         ErrorKind::InvalidValue if value.is_empty() => missing_value(&option),
         ErrorKind::ValueValidation => rejected(complaint, arg, &option, &value),
         ErrorKind::TooManyValues => usage(format!("option {option} doesn't allow an argument")),
@@ -61,7 +62,7 @@ const HELP_HINT: &str = "Try \"pgmark --help\" for more information.";
 
 const TIME_HINT: &str = "A time is a number, with a unit if you like: 90, 1.5s, 250ms, 5m, 2h.";
 
-fn unknown(named: &str) -> Error {
+fn unknown(named: &str, command: &Command) -> Error {
     let of_pgbench = PGBENCH_OPTIONS.iter().any(|(short, long)| {
         named.strip_prefix("--") == Some(long)
             || short.is_some_and(|letter| named.strip_prefix('-') == Some(&letter.to_string()))
@@ -78,7 +79,14 @@ fn unknown(named: &str) -> Error {
             "Give the password in $PGPASSWORD or the connection string.",
         ),
         Some(letter) if !letter.starts_with('-') => usage(format!("invalid option -- '{letter}'")),
-        Some(_) => usage(format!("unrecognized option '{named}'")),
+        Some(long) => {
+            let message = format!("unrecognized option '{named}'");
+            let names = command.get_arguments().filter_map(Arg::get_long);
+            match nearest(long.trim_start_matches('-').as_bytes(), names) {
+                Some(meant) => usage_with_hint(message, format!("Perhaps you meant --{meant}.")),
+                None => usage(message),
+            }
+        }
         None => too_many_arguments(named),
     }
 }

@@ -446,6 +446,7 @@ fn a_complaint_points_to_the_remedy() {
     for (arguments, remedy) in [
         ("--bogus", "Try \"pgmark --help\" for more information."),
         ("-c", "Try \"pgmark --help\" for more information."),
+        ("--clinet 4", "Perhaps you meant --client."),
         ("-h", "help is -?"),
         ("-d -n", "no longer means debugging"),
         ("-d", "since version 17"),

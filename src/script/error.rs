@@ -347,40 +347,6 @@ impl Excerpt {
     }
 }
 
-/// The name most like `word`, if one is so near that it was probably meant.
-pub(super) fn nearest(
-    word: &[u8],
-    names: impl IntoIterator<Item = &'static str>,
-) -> Option<&'static str> {
-    // Longer words are no typing mistakes, and the comparison takes quadratic time.
-    const LENGTH_MAX: usize = 24;
-    if word.len() > LENGTH_MAX {
-        return None;
-    }
-    let word = word.to_ascii_lowercase();
-    names
-        .into_iter()
-        .map(|name| (edit_distance(&word, name.as_bytes()), name))
-        .filter(|&(distance, name)| distance <= name.len() / 3)
-        .min_by_key(|&(distance, _)| distance)
-        .map(|(_, name)| name)
-}
-
-/// Number of bytes to insert, delete or replace to make one word of the other (Levenshtein).
-fn edit_distance(a: &[u8], b: &[u8]) -> usize {
-    let mut previous: Vec<usize> = (0..=b.len()).collect();
-    for (row, byte_a) in a.iter().enumerate() {
-        let mut current = vec![row + 1];
-        for (column, byte_b) in b.iter().enumerate() {
-            let replaced = previous[column] + usize::from(byte_a != byte_b);
-            let shorter = previous[column + 1].min(current[column]) + 1;
-            current.push(replaced.min(shorter));
-        }
-        previous = current;
-    }
-    previous[b.len()]
-}
-
 /// Why a command failed while a client ran it; the client aborts. Says what went wrong; the one who
 /// ran the command adds client, script and command.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

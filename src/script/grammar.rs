@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use super::error::{Problem, Unexpected, nearest, shown};
+use super::error::{Problem, Unexpected, shown};
 use super::expression::{Expr, Is, Program};
 use super::functions::{self, Arity, Function};
 use super::token::{Fault, Keyword, Symbol, Token, Tokens};
 use super::value::Value;
 use super::variables::TableBuilder;
+use crate::spelling::nearest;
 
 /// How deeply parentheses, calls and CASE may nest; each takes stack of the thread while parsing. A
 /// chain of operators, however long, is one level.

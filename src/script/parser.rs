@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::error::{Excerpt, Problem, ScriptError, nearest, shown};
+use super::error::{Excerpt, Problem, ScriptError, shown};
 use super::grammar;
 use super::meta::{Amount, ShellCommand, Sleep, Unit, Values, ValuesEnd, ValuesOrder, Word};
 use super::splitter::{Piece, Splitter};
@@ -14,6 +14,7 @@ use super::token::{Fault, Tokens, skip_blanks, word_at};
 use super::value::parse_integer;
 use super::variables::TableBuilder;
 use super::{Command, CommandKind, Dialect, blocks};
+use crate::spelling::nearest;
 
 /// The most errors that are told of one script; whoever has more has one cause to find first.
 const ERRORS_MAX: usize = 20;
