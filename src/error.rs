@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::event::SqlState;
+
 /// Why the program could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -46,6 +48,8 @@ pub struct Report {
     pub detail: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The server's code for it, where it has one.
+    pub sqlstate: SqlState,
 }
 
 impl Report {

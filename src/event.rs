@@ -75,6 +75,9 @@ impl SqlState {
     /// No SQLSTATE: the error, if any, did not come from a server.
     pub const NONE: SqlState = SqlState([0; 5]);
 
+    /// The server has no connection left to give, or the role or the database may have no more.
+    pub const TOO_MANY_CONNECTIONS: SqlState = SqlState(*b"53300");
+
     /// The code as text, empty for [`SqlState::NONE`].
     pub fn as_str(&self) -> &str {
         match self.0 {

@@ -115,6 +115,24 @@ fn a_kept_server_runs_on_and_is_reached_as_told() {
 }
 
 #[test]
+fn more_clients_than_the_server_takes_end_the_run_with_its_limit() {
+    let place = place();
+    let finished = temp_cluster(&place)
+        .args("-c 30 -j 2 -T 60 --temp-config max_connections=20")
+        .run()
+        .expect_status(1)
+        .expect_stderr(&[
+            "too many clients already",
+            "could not create connection for client ",
+            "max_connections is 20",
+        ])
+        .expect_no_tps();
+    let errors = finished.stderr.matches("error: ").count();
+    assert_eq!(errors, 1, "{finished}");
+    assert_nothing_left(place.path());
+}
+
+#[test]
 fn missing_server_programs_are_named_with_the_remedy() {
     let place = place();
     temp_cluster(&place)

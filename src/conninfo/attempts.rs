@@ -60,6 +60,7 @@ impl Addresses {
             addresses: self.clone(),
             place: 0,
             failures: Vec::new(),
+            refused_with: SqlState::NONE,
         };
         attempts.pass_unresolved();
         attempts
@@ -72,6 +73,8 @@ pub struct Attempts {
     addresses: Addresses,
     place: usize,
     failures: Vec<String>,
+    /// The code with which the last server that answered refused.
+    refused_with: SqlState,
 }
 
 /// How an attempt ended that did not give a connection.
@@ -100,6 +103,7 @@ impl Attempts {
         let (message, is_final) = match failure {
             AttemptFailure::Unreachable(message) => (message, false),
             AttemptFailure::Refused { sqlstate, message } => {
+                self.refused_with = sqlstate;
                 (message, sqlstate != CANNOT_CONNECT_NOW)
             }
         };
@@ -117,10 +121,14 @@ impl Attempts {
 
     /// All that failed, a line each, with the database and the user that were asked for.
     pub fn report(&self, target: &Target) -> Report {
-        Report::new(self.failures.join("\n")).detail(format!(
+        let report = Report::new(self.failures.join("\n")).detail(format!(
             "Tried as user \"{}\" to database \"{}\".",
             target.user, target.database
-        ))
+        ));
+        Report {
+            sqlstate: self.refused_with,
+            ..report
+        }
     }
 
     fn pass_unresolved(&mut self) {
@@ -221,10 +229,12 @@ mod tests {
                 message: "FATAL:  no".to_owned(),
             });
             assert_eq!(next.is_some(), goes_on);
+            let report = attempts.report(&target());
             assert_eq!(
-                attempts.report(&target()).message,
+                report.message,
                 "connection to server at \"two\" (::1), port 5432 failed: FATAL:  no"
             );
+            assert_eq!(report.sqlstate, SqlState(sqlstate));
         }
     }
 

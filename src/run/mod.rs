@@ -142,7 +142,7 @@ pub fn measure(
         prepared.scale,
         around.clock.clone(),
     ));
-    let driven = threads::drive(&run, log, signals, &around.console)?;
+    let driven = threads::drive(&run, log, &prepared.server, signals, &around.console)?;
     let facts = facts::gather(&run, &prepared, &driven.ending, signals, &around.console);
     Ok(RunResult {
         facts,

@@ -9,7 +9,8 @@ use crossbeam_channel::{Receiver, Sender, select};
 use mio::Waker;
 
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::Report;
+use crate::event::{Report, SqlState};
+use crate::server::ServerFacts;
 use crate::time::Clock;
 use crate::worker::{Control, Notice};
 
@@ -27,6 +28,8 @@ pub struct Supervisor<'a> {
     pub reports: Sender<Report>,
     /// The clock of the run.
     pub clock: &'a Clock,
+    /// The server, which may have too few connections to give.
+    pub server: &'a ServerFacts,
 }
 
 /// How the workers ended.
@@ -94,8 +97,13 @@ impl Supervisor<'_> {
             Some(detail) => format!("{detail}\ncould not create connection for client {client}"),
             None => format!("could not create connection for client {client}"),
         };
+        let hint = match report.sqlstate {
+            SqlState::TOO_MANY_CONNECTIONS => connection_limit(self.server),
+            _ => None,
+        };
         ending.failure = Some(Error::Connect(Problem {
             detail: Some(detail),
+            hint: report.hint.or(hint),
             ..report
         }));
         self.control.close(self.clock.now());
@@ -128,6 +136,17 @@ impl Ending {
     fn may_start(&self) -> bool {
         self.interrupted.is_none() && self.failure.is_none()
     }
+}
+
+/// What is known of the limits when the server has no connection left. It is not said before that:
+/// a pooler may give more connections than its server has.
+fn connection_limit(server: &ServerFacts) -> Option<String> {
+    let limit = server.max_connections?;
+    let reserved = server.reserved_connections.unwrap_or(0);
+    Some(format!(
+        "The server's max_connections is {limit}, {reserved} of them reserved, and role and database \
+         may have limits of their own: reduce the number of clients (-c), or raise the limit."
+    ))
 }
 
 /// Says that a worker has ended when it is dropped, so also when the thread panics.

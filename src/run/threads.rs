@@ -12,6 +12,7 @@ use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
 use crate::event::{Event, Report};
 use crate::result::Measured;
+use crate::server::ServerFacts;
 use crate::worker::{Control, Notice, Recorder, Worker};
 
 use super::Signals;
@@ -38,6 +39,7 @@ pub(super) struct Driven {
 pub(super) fn drive(
     run: &Arc<RunContext>,
     log: Option<Log>,
+    server: &ServerFacts,
     signals: &Signals,
     console: &Console,
 ) -> Result<Driven, Error> {
@@ -75,6 +77,7 @@ pub(super) fn drive(
         signals: signals.received(),
         reports,
         clock: &run.clock,
+        server,
     }
     .watch();
     if !ending.abandoned {
