@@ -42,17 +42,24 @@ pub(super) fn gather(
         stop: plan.load.stop,
         latency_limit: plan.load.latency_limit,
         connect_per_transaction: plan.load.reconnect,
-        connection: ConnectionWords {
-            transport: match run.addresses.attempts().current() {
-                Some(Endpoint::Tcp { .. }) => "TCP".to_owned(),
-                Some(Endpoint::Unix { .. }) | None => "socket".to_owned(),
-            },
-            tls: "no TLS".to_owned(),
-            authentication: ending.authentication.unwrap_or("unknown").to_owned(),
-        },
+        connection: connection_words(ending),
         server: activity.map(|delta| server_activity(&prepared.server, &delta)),
         interrupted: ending.interrupted,
         wall_step_ns: run.clock.wall_step_ns(),
+    }
+}
+
+/// Nothing is known of how the clients connected if none was let in.
+fn connection_words(ending: &Ending) -> ConnectionWords {
+    let (transport, authentication) = match &ending.introduction {
+        Some((Endpoint::Tcp { .. }, method)) => ("TCP", *method),
+        Some((Endpoint::Unix(_), method)) => ("socket", *method),
+        None => ("unknown", "unknown"),
+    };
+    ConnectionWords {
+        transport: transport.to_owned(),
+        tls: "no TLS".to_owned(),
+        authentication: authentication.to_owned(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender, select};
 use mio::Waker;
 
+use crate::conninfo::Endpoint;
 use crate::error::{Error, Report as Problem, Signal};
 use crate::event::{Report, SqlState};
 use crate::server::ServerFacts;
@@ -41,8 +42,8 @@ pub struct Ending {
     pub interrupted: Option<Signal>,
     /// An initial connection failed, so that there was no run.
     pub failure: Option<Error>,
-    /// How the first client was authenticated.
-    pub authentication: Option<&'static str>,
+    /// Where the first client was let in, and how it was authenticated.
+    pub introduction: Option<(Endpoint, &'static str)>,
     /// The user did not want to wait any longer.
     pub abandoned: bool,
 }
@@ -55,8 +56,8 @@ impl Supervisor<'_> {
         while done < self.wakers.len() && !ending.abandoned {
             select! {
                 recv(self.notices) -> notice => match notice {
-                    Ok(Notice::Authenticated(method)) => {
-                        ending.authentication.get_or_insert(method);
+                    Ok(Notice::Authenticated { endpoint, method }) => {
+                        ending.introduction.get_or_insert((endpoint, method));
                     }
                     Ok(Notice::Ready) => {
                         ready += 1;
