@@ -18,7 +18,7 @@ use crate::conninfo::{AttemptFailure, Endpoint, Target};
 use crate::console::Console;
 use crate::error::Error;
 use crate::event::SqlState;
-use crate::transport::resolve;
+use crate::transport::look_up;
 
 /// Opens a connection to the first address of `target` that gives one. Notices of the server go to
 /// `console` for as long as the connection lives.
@@ -26,7 +26,7 @@ use crate::transport::resolve;
 /// # Errors
 /// [`Error::Connect`] with the outcome of every attempt, one a line.
 pub fn connect(target: &Target, console: &Console) -> Result<Client, Error> {
-    let mut attempts = resolve::addresses(target).attempts();
+    let mut attempts = look_up::addresses(target).attempts();
     let mut remedy = None;
     while let Some(endpoint) = attempts.current() {
         let failure = match attempt(config(target, endpoint, console), target.connect_timeout) {

@@ -27,7 +27,7 @@ use crate::plan::{InitPlan, Plan, RunPlan, ServerChoice, Text};
 use crate::report;
 use crate::result::RunResult;
 use crate::time::Clock;
-use crate::transport::resolve;
+use crate::transport::look_up;
 use crate::values::ValueSources;
 
 /// What a program run needs from its surroundings.
@@ -131,7 +131,7 @@ pub fn measure(
     around: &mut Surroundings<'_>,
 ) -> Result<RunResult, Error> {
     let values = ValueSources::read(&plan.scripts)?;
-    let addresses = resolve::addresses(&target);
+    let addresses = look_up::addresses(&target);
     let prepared = prepare::prepare(&plan, &target, signals, around)?;
     let log = prepare::open_log(&plan, signals, &around.clock)?;
     let run = Arc::new(RunContext::new(

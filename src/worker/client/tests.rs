@@ -10,7 +10,7 @@ use crate::event::{Abort, Level, Outcome, Phase, Report, SpanKind, SqlState, Tra
 use crate::plan::{Load, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum};
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
-use crate::transport::resolve;
+use crate::transport::look_up;
 use crate::values::ValueSources;
 
 /// A client on a stage: the test plays its server, its worker and the clock.
@@ -60,7 +60,7 @@ fn target() -> Target {
 pub(super) fn context(script: &str, load: Load) -> RunContext {
     let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
     scripts.add_file("test.sql", script.as_bytes(), 1);
-    let addresses = resolve::addresses(&target());
+    let addresses = look_up::addresses(&target());
     let plan = RunPlan {
         server: ServerChoice::Given(target()),
         scripts: scripts.finish().unwrap(),
