@@ -17,7 +17,7 @@ use postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
 use crate::conninfo::{AttemptFailure, Endpoint, Target};
 use crate::console::Console;
 use crate::error::Error;
-use crate::event::SqlState;
+use crate::sqlstate::SqlState;
 use crate::transport::look_up;
 
 /// Opens a connection to the first address of `target` that gives one. Notices of the server go to

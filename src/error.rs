@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::event::SqlState;
+use crate::sqlstate::SqlState;
 
 /// Why the program could not do what was asked.
 #[derive(Debug, thiserror::Error)]

@@ -3,6 +3,7 @@
 //! Stamps are facts; every figure (latency, service time, lag, response time) is a *method*, so
 //! that there is one definition of it.
 
+pub use crate::sqlstate::SqlState;
 use crate::time::Timestamp;
 
 /// How a transaction ended. Every transaction that was attempted or aborted has one.
@@ -65,26 +66,6 @@ pub enum Phase {
     Warmup,
     /// Inside the measured window.
     Run,
-}
-
-/// A five-character SQLSTATE, all zero bytes where there is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SqlState(pub [u8; 5]);
-
-impl SqlState {
-    /// No SQLSTATE: the error, if any, did not come from a server.
-    pub const NONE: SqlState = SqlState([0; 5]);
-
-    /// The server has no connection left to give, or the role or the database may have no more.
-    pub const TOO_MANY_CONNECTIONS: SqlState = SqlState(*b"53300");
-
-    /// The code as text, empty for [`SqlState::NONE`].
-    pub fn as_str(&self) -> &str {
-        match self.0 {
-            [0, ..] => "",
-            _ => std::str::from_utf8(&self.0).unwrap_or("?????"),
-        }
-    }
 }
 
 /// One transaction as the worker saw it. 64 bytes, so that a batch of them is small.

@@ -38,6 +38,7 @@
 //! | [`report`] | a result to a writer | clocks, stdout |
 //! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
 //! | [`spelling`] | which name was meant by a word that is none | names |
+//! | [`sqlstate`] | codes of the server's errors | |
 //! | [`error`] | errors by cause | formatting |
 //!
 //! # Invariants
@@ -95,6 +96,7 @@ pub mod run;
 pub mod script;
 pub mod server;
 pub mod spelling;
+pub mod sqlstate;
 pub mod stats;
 pub mod time;
 pub mod transport;

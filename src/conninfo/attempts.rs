@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Report;
-use crate::event::SqlState;
+use crate::sqlstate::SqlState;
 
 use super::{Endpoint, Host, HostName, Target};
 

@@ -10,8 +10,9 @@ use mio::Waker;
 
 use crate::conninfo::Endpoint;
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::{Report, SqlState};
+use crate::event::Report;
 use crate::server::ServerFacts;
+use crate::sqlstate::SqlState;
 use crate::time::Clock;
 use crate::worker::{Control, Notice};
 
