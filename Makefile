@@ -22,7 +22,7 @@ export CARGO_TARGET_DIR = $(CURDIR)/target
 
 # What setup installs is needed by what follows it; cargo itself uses all processors.
 .NOTPARALLEL:
-.PHONY: all help setup demo check test lint install uninstall clean distclean
+.PHONY: all help setup demo check test lint bench install uninstall clean distclean
 
 all: ## Build the program (the default).
 	$(CARGO) build --release $(CARGOFLAGS)
@@ -45,6 +45,9 @@ lint: ## Formatting and lints only.
 	@scripts/setup lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets $(CARGOFLAGS) -- -D warnings
+
+bench: ## Measure how long evaluating expressions takes.
+	$(CARGO) bench $(CARGOFLAGS) --bench evaluation
 
 # Builds only what is not up to date: after "make", root needs no cargo to install.
 $(program): $(sources)

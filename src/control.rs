@@ -146,7 +146,7 @@ impl Failure {
         if error.as_db_error().is_some() {
             return None;
         }
-        if error.to_string().contains("password missing") {
+        if driver_message(error).contains("password missing") {
             return Some("The server asks for a password: set PGPASSWORD or use ~/.pgpass.");
         }
         Some(match endpoint {
@@ -305,6 +305,28 @@ mod tests {
             error.to_string().ends_with("failed: timeout expired"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_missing_password_is_not_taken_for_a_missing_server() {
+        use std::io::{Read, Write};
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(b"R\0\0\0\x0c\0\0\0\x05salt").unwrap();
+            // Until the client leaves.
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let (console, _) = recorded();
+        let name = HostName::Network("127.0.0.1".to_owned());
+        let error = connect(&target_at(Host { name, port }), &console)
+            .err()
+            .unwrap();
+        server.join().unwrap();
+        let hint = error.report().unwrap().hint.clone().unwrap();
+        assert!(hint.contains("PGPASSWORD"), "{hint}");
     }
 
     #[test]

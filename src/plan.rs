@@ -13,7 +13,7 @@ pub enum Plan {
     /// Drive load and report.
     Run(Box<RunPlan>),
     /// Create and fill the tables.
-    Init(InitPlan),
+    Init(Box<InitPlan>),
     /// Print a text and exit with 0: help, version, a list of scripts.
     Show(Text),
 }
@@ -50,6 +50,8 @@ pub struct RunPlan {
     pub log: Option<PathBuf>,
     /// Interval of the progress line, if one is printed.
     pub progress: Option<Duration>,
+    /// Only say what would be done.
+    pub dry_run: bool,
 }
 
 /// Which server.
@@ -156,6 +158,8 @@ pub struct InitPlan {
     pub target: Target,
     /// The tables to make.
     pub tables: Tables,
+    /// Only say what would be done.
+    pub dry_run: bool,
 }
 
 /// The tables of the builtin scripts and how they are made.
@@ -167,6 +171,89 @@ pub struct Tables {
     pub scale: u32,
     /// Progress by time (5 s) instead of by rows.
     pub quiet: bool,
+    /// What the tables look like to the server.
+    pub layout: Layout,
+    /// How rows get into them.
+    pub loading: Loading,
+}
+
+/// What is decided about the tables when they are created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The schema that they are in; `None` is the first of the search path.
+    pub schema: Option<String>,
+    /// Storage parameter of all tables but history, 10 to 100 percent.
+    pub fillfactor: u32,
+    /// Tablespace of the tables.
+    pub tablespace: Option<String>,
+    /// Tablespace of the primary keys.
+    pub index_tablespace: Option<String>,
+    /// Whether the tables are left out of the write-ahead log.
+    pub unlogged: bool,
+    /// How the accounts are partitioned, if they are.
+    pub partitioning: Option<Partitioning>,
+}
+
+/// Partitions of the accounts table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partitioning {
+    /// By what.
+    pub method: PartitionMethod,
+    /// How many, at least 1.
+    pub partitions: u32,
+}
+
+/// What decides in which partition an account is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionMethod {
+    /// Equal ranges of account numbers.
+    Range,
+    /// A hash of the account number.
+    Hash,
+}
+
+/// How rows get into the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loading {
+    /// How rows that are made here are sent.
+    pub mode: LoadMode,
+    /// Rows after which is committed; `None` loads all in one transaction.
+    pub batch_rows: Option<u32>,
+    /// Connections that load and build keys at the same time, at least 1.
+    pub connections: u32,
+}
+
+/// How rows that are made here are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadMode {
+    /// In a stream, frozen where the server allows it.
+    Copy,
+    /// In INSERT statements of many rows.
+    Insert,
+}
+
+impl Tables {
+    /// Ordinary tables at `scale`, made by `steps` over one connection.
+    pub fn plain(steps: Vec<InitStep>, scale: u32) -> Self {
+        Tables {
+            steps,
+            scale,
+            quiet: false,
+            layout: Layout {
+                schema: None,
+                fillfactor: 100,
+                tablespace: None,
+                index_tablespace: None,
+                unlogged: false,
+                partitioning: None,
+            },
+            loading: Loading {
+                mode: LoadMode::Copy,
+                batch_rows: None,
+                connections: 1,
+            },
+        }
+    }
 }
 
 /// One step of the initialisation.
@@ -176,10 +263,40 @@ pub enum InitStep {
     DropTables,
     /// `t`
     CreateTables,
-    /// `g`: rows made here and streamed through COPY.
+    /// `g`: rows made here and sent to the server.
     GenerateClientSide,
+    /// `G`: rows made by the server.
+    GenerateServerSide,
     /// `v`
     Vacuum,
     /// `p`
     PrimaryKeys,
+    /// `f`
+    ForeignKeys,
+}
+
+impl InitStep {
+    /// All steps, in an order that makes sense.
+    pub const ALL: [InitStep; 7] = [
+        InitStep::DropTables,
+        InitStep::CreateTables,
+        InitStep::GenerateClientSide,
+        InitStep::GenerateServerSide,
+        InitStep::Vacuum,
+        InitStep::PrimaryKeys,
+        InitStep::ForeignKeys,
+    ];
+
+    /// The letter that stands for it in `-I`.
+    pub fn letter(self) -> char {
+        match self {
+            InitStep::DropTables => 'd',
+            InitStep::CreateTables => 't',
+            InitStep::GenerateClientSide => 'g',
+            InitStep::GenerateServerSide => 'G',
+            InitStep::Vacuum => 'v',
+            InitStep::PrimaryKeys => 'p',
+            InitStep::ForeignKeys => 'f',
+        }
+    }
 }

@@ -215,6 +215,32 @@ fn a_second_signal_does_not_wait_for_the_clients() {
 }
 
 #[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    let server = Server::shared();
+    // The statement ends when this lock is released.
+    let mut holder = server.client("postgres");
+    holder.execute("SELECT pg_advisory_lock(42)", &[]).unwrap();
+    let running = pgmark(server)
+        .args("-T 60")
+        .env("PGAPPNAME", "doubled")
+        .script("SELECT pg_advisory_lock_shared(42), pg_advisory_unlock_shared(42);")
+        .start();
+    wait_until("it is at work", || {
+        executing(server, "doubled", "pg_advisory") == 1
+    });
+    // As timeout(1) does it. Each of the two may be taken in before the other is sent.
+    running.signal(Signal::TERM);
+    std::thread::yield_now();
+    running.signal(Signal::TERM);
+    running.signal(Signal::TERM);
+    holder
+        .execute("SELECT pg_advisory_unlock(42)", &[])
+        .unwrap();
+    let finished = running.finish().expect_status(143);
+    assert_eq!(finished.processed(), 1, "{finished}");
+}
+
+#[test]
 fn a_second_signal_cancels_what_it_does_not_wait_for() {
     let server = Server::shared();
     let running = pgmark(server)

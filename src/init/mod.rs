@@ -1,63 +1,78 @@
-//! Initialisation: creates the tables of the builtin scripts and fills them, step by step over
-//! one connection. Every step commits by itself; none checks what another left behind.
+//! Initialisation: creates the tables of the builtin scripts and fills them, step by step. Every
+//! step commits by itself and is undone as a whole where the server allows it; none checks what
+//! another left behind.
 //!
-//! Says on the console what it does; measures nothing but how long each step took.
+//! One connection does everything but what `-j` shares out: filling the accounts and building
+//! keys. Says on the console what it does; measures nothing but how long each step took.
 
+mod explain;
+mod generate;
+mod load;
+mod parts;
+mod preview;
 mod progress;
 mod rows;
+mod session;
+mod sizes;
 mod statements;
+mod team;
+mod way;
 
-use std::io::Write;
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use postgres::Client;
 
-use self::progress::Progress;
-use self::rows::FilledTable;
+use self::session::{Failure, Session, Stop};
+use self::team::Team;
+use crate::conninfo::Target;
 use crate::console::Console;
-use crate::control::{self, server_message};
-use crate::error::{Error, Report};
-use crate::plan::{InitStep, Tables};
-use crate::time::{Clock, Timestamp};
+use crate::error::Error;
+use crate::plan::{InitPlan, InitStep, Tables};
+use crate::time::Clock;
 
-/// Rows that are formatted at once: about 100 KiB, and it divides the rows between two progress
-/// lines.
-const ROWS_PER_CHUNK: u64 = 5_000;
-const _: () = assert!(progress::ROWS_PER_LINE.is_multiple_of(ROWS_PER_CHUNK));
+pub use self::preview::preview;
 
-/// Rows that are sent by one COPY. The driver tells of an error only when a COPY ends, so this
-/// bounds what is sent in vain (about 200 MB) after the server ran out of disk.
-const ROWS_PER_COPY: u64 = 10_000_000;
+/// Partitions that are created in one transaction. Each holds a lock until its end, and servers
+/// have room for 6,400 by default, less what others hold.
+const PARTITIONS_PER_TRANSACTION: u32 = 1_000;
 
-/// Takes the steps of `tables` on `client` and says so on `console`, at last with the times.
+/// From this version on a partitioned table cannot be unlogged.
+const NO_UNLOGGED_PARTITIONED: u32 = 180_000;
+
+/// Takes the steps of `plan` on `client`, which is connected to its target, and says so on
+/// `console`, at last with the times.
 ///
 /// Once `stop` is set nothing further is begun and rows stop flowing; whoever sets it also sends
-/// a cancel request by the client's cancel token, for the statement that is under way.
+/// a cancel request by the client's cancel token, for the statement that is under way. Other
+/// connections are cancelled here.
 ///
 /// # Errors
-/// [`Error::Server`] with the server's message and the statement that failed. Earlier steps stay
-/// done.
+/// [`Error::Server`] with the server's message, the statement that failed and the steps that
+/// remain. Earlier steps stay done.
 pub fn run(
     client: &mut Client,
-    tables: &Tables,
+    plan: &InitPlan,
     console: &Console,
     clock: &Clock,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    let mut session = InitSession {
+    let mut run = InitRun {
         client,
-        tables,
+        target: &plan.target,
+        tables: &plan.tables,
         console,
         clock,
         stop,
     };
-    let mut steps = Vec::with_capacity(tables.steps.len());
-    for &step in &tables.steps {
+    let all = &plan.tables.steps;
+    let mut steps = Vec::with_capacity(all.len());
+    for (index, &step) in all.iter().enumerate() {
         console.line(step.announcement());
         let started_at = clock.now();
-        session.take(step)?;
+        run.take(step)
+            .map_err(|failure| explain::explain(&mut run, failure, &all[index..]))?;
         steps.push((step, clock.now() - started_at));
     }
     console.line(&done_line(&steps));
@@ -71,8 +86,10 @@ impl InitStep {
             InitStep::DropTables => "drop tables",
             InitStep::CreateTables => "create tables",
             InitStep::GenerateClientSide => "client-side generate",
+            InitStep::GenerateServerSide => "server-side generate",
             InitStep::Vacuum => "vacuum",
             InitStep::PrimaryKeys => "primary keys",
+            InitStep::ForeignKeys => "foreign keys",
         }
     }
 
@@ -82,8 +99,10 @@ impl InitStep {
             InitStep::DropTables => "dropping old tables...",
             InitStep::CreateTables => "creating tables...",
             InitStep::GenerateClientSide => "generating data (client-side)...",
+            InitStep::GenerateServerSide => "generating data (server-side)...",
             InitStep::Vacuum => "vacuuming...",
             InitStep::PrimaryKeys => "creating primary keys...",
+            InitStep::ForeignKeys => "creating foreign keys...",
         }
     }
 }
@@ -103,149 +122,149 @@ fn done_line(steps: &[(InitStep, Duration)]) -> String {
     )
 }
 
-/// One table while it is filled.
-struct Filling<'a> {
-    table: FilledTable,
-    statement: String,
-    started_at: Timestamp,
-    progress: Progress<'a>,
-    /// Rows on their way; one buffer for all of them.
-    chunk: Vec<u8>,
-}
-
 /// What every step needs.
-struct InitSession<'a> {
+struct InitRun<'a> {
     client: &'a mut Client,
+    target: &'a Target,
     tables: &'a Tables,
     console: &'a Console,
     clock: &'a Clock,
     stop: &'a AtomicBool,
 }
 
-impl InitSession<'_> {
-    fn take(&mut self, step: InitStep) -> Result<(), Error> {
+impl<'a> InitRun<'a> {
+    fn take(&mut self, step: InitStep) -> Result<(), Failure> {
         match step {
-            InitStep::DropTables => self.execute(statements::DROP),
-            InitStep::CreateTables => self.execute_all(&statements::create(self.tables.scale)),
-            InitStep::GenerateClientSide => self.generate(),
-            InitStep::Vacuum => self.execute_all(&statements::VACUUM),
-            InitStep::PrimaryKeys => self.execute_all(&statements::PRIMARY_KEYS),
+            InitStep::DropTables => self.session().execute(statements::DROP),
+            InitStep::CreateTables => self.create_tables(),
+            InitStep::GenerateClientSide | InitStep::GenerateServerSide => {
+                generate::generate(self, step)
+            }
+            InitStep::Vacuum => self.session().execute_all(&statements::VACUUM),
+            InitStep::PrimaryKeys => self.create_primary_keys(),
+            InitStep::ForeignKeys => self
+                .session()
+                .in_transaction(|session| session.execute_all(&statements::FOREIGN_KEYS)),
         }
     }
 
-    /// In one transaction, since rows may only be frozen in the one that emptied the table.
-    fn generate(&mut self) -> Result<(), Error> {
-        self.execute("begin")?;
-        self.execute(statements::TRUNCATE)?;
-        for table in FilledTable::ALL {
-            self.fill(table)?;
+    /// The first connection.
+    fn session(&mut self) -> Session<'_> {
+        Session {
+            client: &mut *self.client,
+            stop: Stop {
+                ordered: self.stop,
+                failed_elsewhere: None,
+            },
         }
-        self.execute("commit")
     }
 
-    fn fill(&mut self, table: FilledTable) -> Result<(), Error> {
-        let freeze = self.ask(&statements::may_freeze(table))?;
-        let total = table.rows(self.tables.scale);
-        let mut filling = Filling {
-            table,
-            statement: statements::copy(table, freeze),
-            started_at: self.clock.now(),
-            progress: Progress::new(self.console, table, total, self.tables.quiet),
-            chunk: Vec::new(),
+    /// Further connections.
+    fn team(&self) -> Team<'a> {
+        Team {
+            target: self.target,
+            console: self.console,
+            stop: self.stop,
+            connections: self.tables.loading.connections,
+        }
+    }
+
+    fn create_tables(&mut self) -> Result<(), Failure> {
+        let (tables, console) = (self.tables, self.console);
+        let partitions = tables
+            .layout
+            .partitioning
+            .map_or(0, |partitioning| partitioning.partitions);
+        let mut session = self.session();
+        let version = session.server_version()?;
+        let creations = statements::create(tables, version < NO_UNLOGGED_PARTITIONED);
+        let create_partitions = |session: &mut Session<'_>| {
+            if partitions > 0 {
+                console.line(&format!("creating {partitions} partitions..."));
+            }
+            statements::create_partitions(tables).try_for_each(|one| session.execute(&one))
         };
-        let mut outcome = Ok(());
-        let mut done = 0;
-        while outcome.is_ok() && done < total {
-            let end = total.min(done + ROWS_PER_COPY);
-            outcome = self.copy_rows(&mut filling, done..end);
-            done = end;
+        session.in_transaction(|session| {
+            if let Some(schema) = &tables.layout.schema
+                && !session.is_true(&statements::has_schema(schema))?
+            {
+                session.execute(&statements::create_schema(schema))?;
+            }
+            session.execute_all(&creations)?;
+            if partitions <= PARTITIONS_PER_TRANSACTION {
+                create_partitions(session)?;
+            }
+            Ok(())
+        })?;
+        if partitions > PARTITIONS_PER_TRANSACTION {
+            create_partitions(&mut session)?;
         }
-        filling.progress.finish();
-        outcome
-    }
-
-    /// One COPY of the rows numbered `rows`.
-    fn copy_rows(&mut self, filling: &mut Filling<'_>, rows: Range<u64>) -> Result<(), Error> {
-        self.check_stop()?;
-        let failed = |error: &postgres::Error| statement_failed(&filling.statement, error);
-        let mut writer = self
-            .client
-            .copy_in(&filling.statement)
-            .map_err(|e| failed(&e))?;
-        let mut next = rows.start;
-        while next < rows.end {
-            if self.stop.load(Ordering::Relaxed) {
-                // Dropping the writer aborts the COPY.
-                return Err(stopped());
-            }
-            let end = rows.end.min(next + ROWS_PER_CHUNK);
-            filling.chunk.clear();
-            for k in next..end {
-                filling.table.append_row(k, &mut filling.chunk);
-            }
-            if writer.write_all(&filling.chunk).is_err() {
-                // Only that the stream is broken is known here; ending the COPY tells why.
-                break;
-            }
-            next = end;
-            let elapsed = self.clock.now() - filling.started_at;
-            filling.progress.advance(next, elapsed);
-        }
-        writer.finish().map_err(|e| failed(&e))?;
         Ok(())
     }
 
-    fn execute_all<S: AsRef<str>>(&mut self, statements: &[S]) -> Result<(), Error> {
-        statements
+    fn create_primary_keys(&mut self) -> Result<(), Failure> {
+        let keys = statements::primary_keys(&self.tables.layout);
+        if self.tables.loading.connections <= 1 {
+            return self
+                .session()
+                .in_transaction(|session| session.execute_all(&keys));
+        }
+        self.build_primary_keys_together(&keys)
+    }
+
+    /// The partitions get their keys first, each by itself; the parent then only adopts them. What
+    /// has a key already keeps it, since what is done by several connections is not undone when
+    /// one of them fails.
+    fn build_primary_keys_together(&mut self, keys: &[String; 3]) -> Result<(), Failure> {
+        let mut session = self.session();
+        let keyed: HashSet<String> = first_column(session.rows(statements::KEYED)?);
+        let partitions: Vec<String> = session
+            .rows(statements::PARTITIONS)?
+            .into_iter()
+            .filter_map(|row| row.into_iter().next().flatten())
+            .collect();
+        let missing = |table: &str| !keyed.contains(table);
+        let [branches, tellers, accounts] = keys;
+        let mut first: Vec<String> = partitions
             .iter()
-            .try_for_each(|statement| self.execute(statement.as_ref()))
-    }
-
-    fn execute(&mut self, statement: &str) -> Result<(), Error> {
-        self.check_stop()?;
-        self.client
-            .batch_execute(statement)
-            .map_err(|error| statement_failed(statement, &error))
-    }
-
-    /// The answer to a question of one boolean; no row means no.
-    fn ask(&mut self, question: &str) -> Result<bool, Error> {
-        self.check_stop()?;
-        let rows = control::rows(self.client, question)
-            .map_err(|error| statement_failed(question, &error))?;
-        let answer = rows.first().and_then(|row| row.try_get(0).ok()?);
-        Ok(answer == Some("t"))
-    }
-
-    fn check_stop(&self) -> Result<(), Error> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(stopped());
+            .filter(|partition| missing(partition))
+            .map(|partition| statements::primary_key(partition, "aid", &self.tables.layout))
+            .collect();
+        let mut last = missing("pgbench_accounts").then_some(accounts);
+        if partitions.is_empty() {
+            // The longest goes first.
+            first.extend(last.take().cloned());
         }
-        Ok(())
+        first.extend(missing("pgbench_tellers").then(|| tellers.clone()));
+        first.extend(missing("pgbench_branches").then(|| branches.clone()));
+        self.team().share_out(
+            &first,
+            |session, statement, _| session.execute(statement),
+            &mut |_| (),
+        )?;
+        last.map_or(Ok(()), |statement| self.session().execute(statement))
     }
 }
 
-fn statement_failed(statement: &str, error: &postgres::Error) -> Error {
-    Error::Server(
-        Report::new(format!("query failed: {}", server_message(error)))
-            .detail(format!("Query was: {statement}")),
-    )
-}
-
-fn stopped() -> Error {
-    Error::Server(Report::new("initialization was stopped before its end"))
+fn first_column(rows: Vec<session::TextRow>) -> HashSet<String> {
+    rows.into_iter()
+        .filter_map(|row| row.into_iter().next().flatten())
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::sync::Arc;
+    use std::sync::atomic::Ordering;
 
     use super::*;
     use crate::cluster::tests::temporary_cluster;
     use crate::conninfo::Target;
     use crate::console::tests::recorded;
+    use crate::control;
 
-    const ALL_STEPS: [InitStep; 5] = [
+    const DEFAULT_STEPS: [InitStep; 5] = [
         InitStep::DropTables,
         InitStep::CreateTables,
         InitStep::GenerateClientSide,
@@ -281,28 +300,32 @@ mod tests {
     #[test]
     fn tables_on_a_server() {
         let cluster = temporary_cluster();
+        let target = cluster.target();
         let (console, _) = recorded();
-        let mut client = control::connect(&cluster.target(), &console).unwrap();
-        a_failing_statement_is_told_with_its_text(&mut client);
-        all_steps_make_the_tables(&cluster.target());
-        generating_twice_leaves_one_copy(&mut client);
-        a_stop_undoes_the_step_under_way(&cluster.target(), &mut client);
-        a_partitioned_table_is_filled(&mut client);
+        let mut client = control::connect(&target, &console).unwrap();
+        a_failing_statement_is_told_with_its_text(&target);
+        all_steps_make_the_tables(&target);
+        generating_twice_leaves_one_copy(&target, &mut client);
+        a_stop_undoes_the_step_under_way(&target, &mut client);
+        a_stop_ends_all_connections(&target, &mut client);
     }
 
-    fn init(
-        client: &mut Client,
-        steps: &[InitStep],
-        stop: &AtomicBool,
-    ) -> (Result<(), Error>, String) {
+    /// Takes `steps` at scale 2 and tells how it ended and what was said, notices included.
+    fn init(target: &Target, steps: &[InitStep]) -> (Result<(), Error>, String) {
         let (console, recording) = recorded();
-        let tables = Tables {
-            steps: steps.to_vec(),
-            scale: 2,
-            quiet: false,
-        };
-        let outcome = run(client, &tables, &console, &Clock::start(), stop);
-        (outcome, recording.text())
+        let plan = plan(target, Tables::plain(steps.to_vec(), 2));
+        let mut client = control::connect(target, &console).unwrap();
+        let stop = AtomicBool::new(false);
+        let outcome = run(&mut client, &plan, &console, &Clock::start(), &stop);
+        (outcome.map(|_| ()), recording.text())
+    }
+
+    fn plan(target: &Target, tables: Tables) -> InitPlan {
+        InitPlan {
+            target: target.clone(),
+            tables,
+            dry_run: false,
+        }
     }
 
     fn one(client: &mut Client, question: &str) -> String {
@@ -312,9 +335,8 @@ mod tests {
         row.get(0)
     }
 
-    fn a_failing_statement_is_told_with_its_text(client: &mut Client) {
-        let stop = AtomicBool::new(false);
-        let (outcome, text) = init(client, &[InitStep::PrimaryKeys], &stop);
+    fn a_failing_statement_is_told_with_its_text(target: &Target) {
+        let (outcome, text) = init(target, &[InitStep::PrimaryKeys, InitStep::Vacuum]);
         assert_eq!(text, "creating primary keys...\n");
         let error = outcome.unwrap_err();
         assert!(matches!(error, Error::Server(_)));
@@ -326,19 +348,18 @@ mod tests {
             error.report().unwrap().detail.as_deref(),
             Some("Query was: alter table pgbench_branches add primary key (bid)")
         );
+        assert_eq!(
+            error.report().unwrap().hint.as_deref(),
+            Some("To go on from here: -I pv")
+        );
     }
 
     fn all_steps_make_the_tables(target: &Target) {
-        let (console, notices) = recorded();
-        let mut client = control::connect(target, &console).unwrap();
-        let (outcome, text) = init(&mut client, &ALL_STEPS, &AtomicBool::new(false));
+        let (outcome, text) = init(target, &DEFAULT_STEPS);
         outcome.unwrap();
-        assert!(
-            notices
-                .text()
-                .contains("NOTICE:  table \"pgbench_history\" does not exist, skipping")
-        );
-        let lines: Vec<&str> = text.lines().collect();
+        let (notices, lines): (Vec<&str>, Vec<&str>) =
+            text.lines().partition(|line| line.starts_with("NOTICE:"));
+        assert!(notices.contains(&"NOTICE:  table \"pgbench_history\" does not exist, skipping"));
         let begins = [
             "dropping old tables...",
             "creating tables...",
@@ -381,14 +402,15 @@ mod tests {
                 "3",
             ),
         ];
+        let (console, _) = recorded();
+        let mut client = control::connect(target, &console).unwrap();
         for (question, answer) in cases {
             assert_eq!(one(&mut client, question), answer, "{question}");
         }
     }
 
-    fn generating_twice_leaves_one_copy(client: &mut Client) {
-        let steps = [InitStep::GenerateClientSide];
-        init(client, &steps, &AtomicBool::new(false)).0.unwrap();
+    fn generating_twice_leaves_one_copy(target: &Target, client: &mut Client) {
+        init(target, &[InitStep::GenerateClientSide]).0.unwrap();
         assert_eq!(one(client, "select count(*) from pgbench_branches"), "2");
         // Only frozen rows can be marked visible to all without a vacuum.
         let marked = "select pg_relation_size('pgbench_accounts', 'vm') > 0";
@@ -414,13 +436,10 @@ mod tests {
     fn a_stop_undoes_the_step_under_way(target: &Target, client: &mut Client) {
         let stop = Arc::new(AtomicBool::new(false));
         let console = Console::to(Box::new(StopAtProgress(stop.clone())));
-        let tables = Tables {
-            steps: vec![InitStep::GenerateClientSide, InitStep::DropTables],
-            scale: 2,
-            quiet: false,
-        };
+        let steps = vec![InitStep::GenerateClientSide, InitStep::DropTables];
+        let plan = plan(target, Tables::plain(steps, 2));
         let mut stopped = control::connect(target, &console).unwrap();
-        let outcome = run(&mut stopped, &tables, &console, &Clock::start(), &stop);
+        let outcome = run(&mut stopped, &plan, &console, &Clock::start(), &stop);
         assert!(matches!(outcome, Err(Error::Server(_))));
         drop(stopped);
         assert_eq!(
@@ -429,21 +448,17 @@ mod tests {
         );
     }
 
-    fn a_partitioned_table_is_filled(client: &mut Client) {
-        client
-            .batch_execute(
-                "drop table pgbench_accounts; \
-                 create table pgbench_accounts (aid int, bid int, abalance int, filler char(84)) \
-                 partition by hash (aid); \
-                 create table pgbench_accounts_1 partition of pgbench_accounts \
-                 for values with (modulus 1, remainder 0)",
-            )
-            .unwrap();
-        let steps = [InitStep::GenerateClientSide];
-        init(client, &steps, &AtomicBool::new(false)).0.unwrap();
-        assert_eq!(
-            one(client, "select count(*) from pgbench_accounts_1"),
-            "200000"
-        );
+    /// What several connections had committed is emptied again.
+    fn a_stop_ends_all_connections(target: &Target, client: &mut Client) {
+        let stop = Arc::new(AtomicBool::new(false));
+        let console = Console::to(Box::new(StopAtProgress(stop.clone())));
+        let mut tables = Tables::plain(vec![InitStep::GenerateClientSide], 2);
+        tables.loading.connections = 2;
+        tables.loading.batch_rows = Some(5_000);
+        let plan = plan(target, tables);
+        let mut stopped = control::connect(target, &console).unwrap();
+        let outcome = run(&mut stopped, &plan, &console, &Clock::start(), &stop);
+        assert!(matches!(outcome, Err(Error::Server(_))));
+        assert_eq!(one(client, "select count(*) from pgbench_accounts"), "0");
     }
 }

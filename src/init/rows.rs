@@ -1,4 +1,4 @@
-//! The rows of the tables in COPY's text format, computed from their number alone. Pure: no
+//! The rows of the tables as COPY or INSERT want them, computed from their number alone. Pure: no
 //! connection, no clock, no chance.
 
 /// A table that is filled at the beginning; history starts empty.
@@ -34,6 +34,15 @@ impl FilledTable {
         }
     }
 
+    /// Its columns, as an INSERT lists them.
+    pub fn columns(self) -> &'static str {
+        match self {
+            FilledTable::Branches => "bid, bbalance, filler",
+            FilledTable::Tellers => "tid, bid, tbalance, filler",
+            FilledTable::Accounts => "aid, bid, abalance, filler",
+        }
+    }
+
     /// How many rows it has at `scale`.
     pub fn rows(self, scale: u32) -> u64 {
         self.rows_per_branch() * u64::from(scale)
@@ -54,6 +63,18 @@ impl FilledTable {
                 out.extend_from_slice(b"\t0\t\n");
             }
         }
+    }
+
+    /// Appends row `k` as INSERT wants it, without a comma after it. The values are those of
+    /// [`FilledTable::append_row`].
+    pub fn append_values(self, k: u64, out: &mut String) {
+        let branch = k / self.rows_per_branch() + 1;
+        let text = match self {
+            FilledTable::Branches => format!("({branch},0,null)"),
+            FilledTable::Tellers => format!("({},{branch},0,null)", k + 1),
+            FilledTable::Accounts => format!("({},{branch},0,'')", k + 1),
+        };
+        out.push_str(&text);
     }
 
     fn append_branch(self, k: u64, out: &mut Vec<u8>) {
@@ -99,6 +120,24 @@ mod tests {
             let mut out = Vec::new();
             table.append_row(k, &mut out);
             assert_eq!(String::from_utf8(out).unwrap(), expected, "{table:?} {k}");
+        }
+    }
+
+    #[test]
+    fn inserted_rows_have_the_same_values() {
+        for (table, k, expected) in [
+            (FilledTable::Branches, 41, "(42,0,null)"),
+            (FilledTable::Tellers, 10, "(11,2,0,null)"),
+            (FilledTable::Accounts, 99_999, "(100000,1,0,'')"),
+            (
+                FilledTable::Accounts,
+                3_799_999_999,
+                "(3800000000,38000,0,'')",
+            ),
+        ] {
+            let mut out = String::new();
+            table.append_values(k, &mut out);
+            assert_eq!(out, expected, "{table:?} {k}");
         }
     }
 

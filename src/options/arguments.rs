@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser};
 
 use super::values::{self, SeedSource, Steps};
-use crate::plan::QueryMode;
+use crate::plan::{LoadMode, PartitionMethod, QueryMode};
 
 /// The command line as typed.
 #[derive(Debug, Parser)]
@@ -108,7 +108,7 @@ pub(super) struct Pressure {
     /// Number of clients, each with a connection of its own; 1 by default.
     #[arg(short = 'c', long, value_name = "N", value_parser = values::count)]
     pub client: Option<u32>,
-    /// Number of worker threads that serve the clients, at most one a client; 1 by default.
+    /// Number of worker threads that serve the clients, at most one a client; with -i, of connections that fill tables and build keys at the same time; 1 by default.
     #[arg(short = 'j', long, value_name = "N", value_parser = values::count)]
     pub jobs: Option<u32>,
     /// Make a new connection for each transaction.
@@ -147,6 +147,9 @@ pub(super) struct Show {
     /// Print a line of progress each time this many seconds (or, with a unit, this time) have passed.
     #[arg(short = 'P', long, value_name = "TIME", value_parser = values::seconds)]
     pub progress: Option<Duration>,
+    /// Only print what would be done: the effective workload and each script's commands as they would be sent, or with -i the rows, bytes and statements; nothing is done, and no server is needed.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// What is kept in files.
@@ -174,12 +177,42 @@ pub(super) struct TableOptions {
     /// Size of the tables: 100,000 accounts for each unit, about 15 MB; 1 by default; in a run, what scripts of your own find in :scale.
     #[arg(short = 's', long, value_name = "N", value_parser = values::count)]
     pub scale: Option<u32>,
-    /// Steps of -i in their order: d drops the tables, t creates them, g fills them, v vacuums, p makes primary keys; dtgvp by default.
+    /// Steps of -i in their order, repeats allowed: d drops the tables, t creates them, g fills them with rows sent from here, G with rows made by the server, v vacuums, p makes primary keys, f foreign keys; dtgvp by default.
     #[arg(short = 'I', long, value_name = "STEPS", value_parser = values::init_steps)]
     pub init_steps: Option<Steps>,
     /// Say how the filling gets on every 5 seconds only, not every 100,000 rows.
     #[arg(short = 'q', long)]
     pub quiet: bool,
+    /// Make foreign keys between the tables, which is step f at the end of -i.
+    #[arg(long)]
+    pub foreign_keys: bool,
+    /// Number of partitions of pgbench_accounts; 0, the default, is none.
+    #[arg(long, value_name = "N", value_parser = values::from_zero)]
+    pub partitions: Option<u32>,
+    /// What decides the partition of an account: range (the default, equal ranges of numbers) or hash; needs --partitions.
+    #[arg(long, value_name = "METHOD", value_parser = values::partition_method)]
+    pub partition_method: Option<PartitionMethod>,
+    /// How full the pages of the tables are made, 10 to 100 percent; 100 by default.
+    #[arg(short = 'F', long, value_name = "PERCENT", value_parser = values::fillfactor)]
+    pub fillfactor: Option<u32>,
+    /// Tablespace of the tables; the server's default if not given.
+    #[arg(long, value_name = "NAME")]
+    pub tablespace: Option<String>,
+    /// Tablespace of the primary keys; the server's default if not given.
+    #[arg(long, value_name = "NAME")]
+    pub index_tablespace: Option<String>,
+    /// Leave all tables out of the write-ahead log: faster, but emptied by a crash of the server.
+    #[arg(long)]
+    pub unlogged_tables: bool,
+    /// Schema of the tables, created by step t if it is missing; in a run, where the scripts look for tables; the first of search_path if not given.
+    #[arg(long, value_name = "NAME")]
+    pub schema: Option<String>,
+    /// How step g sends rows: copy (the default) or insert, for servers that have no COPY.
+    #[arg(long, value_name = "MODE", value_parser = values::load_mode)]
+    pub init_mode: Option<LoadMode>,
+    /// Commit each time this many rows are loaded, for servers that refuse large transactions; without it a table is loaded in one.
+    #[arg(long, value_name = "ROWS", value_parser = values::count)]
+    pub init_batch: Option<u32>,
 }
 
 /// A server made for one run.

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
-use super::arguments::{Arguments, Keep};
+use super::arguments::{Arguments, Keep, TableOptions};
 use super::complaint::{spelled, too_many_arguments};
 use super::values::{self, Rejected, SeedSource};
 use super::{scripts, usage, usage_with_hint};
 use crate::conninfo::{ConnectionOptions, Environment, Target};
 use crate::error::Error;
 use crate::plan::{
-    ClusterPlan, InitPlan, InitStep, Load, Plan, QueryMode, RunPlan, Seed, ServerChoice, StopRule,
-    Tables, Vacuum,
+    ClusterPlan, InitPlan, InitStep, Layout, Load, LoadMode, Loading, PartitionMethod,
+    Partitioning, Plan, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Tables, Vacuum,
 };
 use crate::script::ScriptSet;
 use crate::time::Clock;
@@ -34,13 +34,14 @@ pub(super) fn into_plan(
     check_database_name(arguments)?;
     if arguments.tables.initialize {
         typed.refuse_but(FOR_TABLES, "initialization mode (-i)")?;
-        return Ok(Plan::Init(InitPlan {
+        return Ok(Plan::Init(Box::new(InitPlan {
             target: target(arguments, environment)?,
-            tables: tables(arguments),
-        }));
+            tables: tables(arguments)?,
+            dry_run: arguments.show.dry_run,
+        })));
     }
     let scripts = scripts::read(typed.matches)?;
-    typed.refuse(&["init_steps"], "benchmarking mode, which is without -i")?;
+    typed.refuse(ONLY_FOR_TABLES, "benchmarking mode, which is without -i")?;
     check_combinations(arguments)?;
     let query_mode = arguments.work.protocol.unwrap_or(QueryMode::Simple);
     if query_mode != QueryMode::Simple {
@@ -62,6 +63,7 @@ pub(super) fn into_plan(
         seed,
         log: log_path(&arguments.keep),
         progress: arguments.show.progress,
+        dry_run: arguments.show.dry_run,
     })))
 }
 
@@ -69,6 +71,18 @@ pub(super) fn into_plan(
 const FOR_TABLES: &[&str] = &[
     "initialize",
     "init_steps",
+    "foreign_keys",
+    "partitions",
+    "partition_method",
+    "fillfactor",
+    "tablespace",
+    "index_tablespace",
+    "unlogged_tables",
+    "init_mode",
+    "init_batch",
+    "dry_run",
+    "schema",
+    "jobs",
     "scale",
     "quiet",
     "no_vacuum",
@@ -78,6 +92,20 @@ const FOR_TABLES: &[&str] = &[
     "port",
     "username",
     "random_seed",
+];
+
+/// The options that make sense with `-i` alone.
+const ONLY_FOR_TABLES: &[&str] = &[
+    "init_steps",
+    "foreign_keys",
+    "partitions",
+    "partition_method",
+    "fillfactor",
+    "tablespace",
+    "index_tablespace",
+    "unlogged_tables",
+    "init_mode",
+    "init_batch",
 ];
 
 /// Which options were typed, as opposed to what they are worth.
@@ -176,7 +204,7 @@ fn server(
         return Ok(ServerChoice::Given(target(arguments, environment)?));
     }
     typed.refuse(
-        &["positional", "dbname", "host", "port", "username"],
+        &["positional", "dbname", "host", "port", "username", "schema"],
         "a run with --temp-cluster, which brings a server of its own",
     )?;
     Ok(ServerChoice::Temporary {
@@ -201,7 +229,7 @@ fn target(arguments: &Arguments, environment: &dyn Environment) -> Result<Target
         database: database.cloned(),
         program_name: "pgmark".to_owned(),
     };
-    Target::resolve(&options, environment).map_err(|error| {
+    let resolved = Target::resolve(&options, environment).map_err(|error| {
         let looks_like_definition = database.is_some_and(|name| name.contains('='));
         match Error::from(error) {
             // In psql -v takes a definition, and here the next word is the database.
@@ -210,7 +238,32 @@ fn target(arguments: &Arguments, environment: &dyn Environment) -> Result<Target
             }
             other => other,
         }
+    })?;
+    Ok(match &arguments.tables.schema {
+        Some(schema) => in_schema(resolved, schema),
+        None => resolved,
     })
+}
+
+/// The same target, but names of tables mean those in `schema`. A setting of the session as a
+/// whole, so that it holds for every connection and every statement is what it always is.
+fn in_schema(target: Target, schema: &str) -> Target {
+    let mut option = "-c search_path=".to_owned();
+    for letter in format!("\"{}\"", schema.replace('"', "\"\"")).chars() {
+        // The server splits its options at blanks.
+        if letter.is_whitespace() || letter == '\\' {
+            option.push('\\');
+        }
+        option.push(letter);
+    }
+    let options = match target.options {
+        Some(given) => format!("{given} {option}"),
+        None => option,
+    };
+    Target {
+        options: Some(options),
+        ..target
+    }
 }
 
 /// `-s` in a run. With a temporary cluster it is the size of the tables, which builtin scripts
@@ -250,8 +303,30 @@ fn vacuum(arguments: &Arguments) -> Vacuum {
     }
 }
 
-fn tables(arguments: &Arguments) -> Tables {
-    use InitStep::{CreateTables, DropTables, GenerateClientSide, PrimaryKeys};
+fn tables(arguments: &Arguments) -> Result<Tables, Error> {
+    let typed = &arguments.tables;
+    Ok(Tables {
+        steps: init_steps(arguments),
+        scale: typed.scale.unwrap_or(1),
+        quiet: typed.quiet,
+        layout: Layout {
+            schema: typed.schema.clone(),
+            fillfactor: typed.fillfactor.unwrap_or(100),
+            tablespace: typed.tablespace.clone(),
+            index_tablespace: typed.index_tablespace.clone(),
+            unlogged: typed.unlogged_tables,
+            partitioning: partitioning(typed)?,
+        },
+        loading: Loading {
+            mode: typed.init_mode.unwrap_or(LoadMode::Copy),
+            batch_rows: typed.init_batch,
+            connections: arguments.pressure.jobs.unwrap_or(1),
+        },
+    })
+}
+
+fn init_steps(arguments: &Arguments) -> Vec<InitStep> {
+    use InitStep::{CreateTables, DropTables, ForeignKeys, GenerateClientSide, PrimaryKeys};
     let mut steps = match &arguments.tables.init_steps {
         Some(steps) => steps.0.clone(),
         None => vec![
@@ -265,10 +340,22 @@ fn tables(arguments: &Arguments) -> Tables {
     if arguments.work.no_vacuum {
         steps.retain(|step| *step != InitStep::Vacuum);
     }
-    Tables {
-        steps,
-        scale: arguments.tables.scale.unwrap_or(1),
-        quiet: arguments.tables.quiet,
+    if arguments.tables.foreign_keys && !steps.contains(&ForeignKeys) {
+        steps.push(ForeignKeys);
+    }
+    steps
+}
+
+fn partitioning(typed: &TableOptions) -> Result<Option<Partitioning>, Error> {
+    match (typed.partitions.unwrap_or(0), typed.partition_method) {
+        (0, None) => Ok(None),
+        (0, Some(_)) => Err(usage(
+            "--partition-method requires greater than zero --partitions",
+        )),
+        (partitions, method) => Ok(Some(Partitioning {
+            method: method.unwrap_or(PartitionMethod::Range),
+            partitions,
+        })),
     }
 }
 

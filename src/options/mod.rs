@@ -64,4 +64,4 @@ fn command() -> Command {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

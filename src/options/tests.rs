@@ -8,7 +8,8 @@ use super::{command, help, parse};
 use crate::conninfo::{Environment, Host, HostName};
 use crate::error::{Error, Report};
 use crate::plan::{
-    ClusterPlan, InitPlan, InitStep, Plan, RunPlan, ServerChoice, StopRule, Text, Vacuum,
+    ClusterPlan, InitPlan, InitStep, Layout, LoadMode, Loading, PartitionMethod, Partitioning,
+    Plan, RunPlan, ServerChoice, StopRule, Tables, Text, Vacuum,
 };
 
 /// A user named `tester` with these variables.
@@ -36,8 +37,9 @@ fn parse_words(arguments: &str, environment: &Surroundings) -> Result<Plan, Erro
     parse(words.map(OsString::from), environment)
 }
 
+/// The plan of a run, without any environment.
 #[track_caller]
-fn run_plan(arguments: &str) -> RunPlan {
+pub(crate) fn run_plan(arguments: &str) -> RunPlan {
     match parse_words(arguments, &NO_VARIABLES) {
         Ok(Plan::Run(plan)) => *plan,
         other => panic!("{arguments}: no run ({:?})", other.err()),
@@ -47,7 +49,7 @@ fn run_plan(arguments: &str) -> RunPlan {
 #[track_caller]
 fn init_plan(arguments: &str) -> InitPlan {
     match parse_words(arguments, &NO_VARIABLES) {
-        Ok(Plan::Init(plan)) => plan,
+        Ok(Plan::Init(plan)) => *plan,
         other => panic!("{arguments}: no initialization ({:?})", other.err()),
     }
 }
@@ -286,7 +288,11 @@ fn tables_are_made_in_steps() {
     assert_eq!(plan.tables.steps, all);
     assert_eq!((plan.tables.scale, plan.tables.quiet), (10, true));
     assert_eq!(plan.target.database, "mine");
+    let mut with_keys = all.to_vec();
+    with_keys.push(InitStep::ForeignKeys);
     for (arguments, steps) in [
+        ("-i --foreign-keys", &with_keys[..]),
+        ("-i --foreign-keys -I f", &with_keys[5..]),
         ("-i -I dt", &all[..2]),
         ("-iIdt", &all[..2]),
         ("--initialize --init-steps dt", &all[..2]),
@@ -294,6 +300,72 @@ fn tables_are_made_in_steps() {
         ("-i -n -I dtgv", &all[..3]),
     ] {
         assert_eq!(init_plan(arguments).tables.steps, steps, "{arguments}");
+    }
+}
+
+#[test]
+fn tables_have_a_layout_and_a_way_to_be_loaded() {
+    let plain = Tables::plain(InitStep::ALL.to_vec(), 1);
+    assert_eq!(init_plan("-i -I dtgGvpf").tables, plain);
+    let plan = init_plan(
+        "-i -j 4 -F 70 --tablespace=a --index-tablespace b --unlogged-tables --schema=s \
+         --partitions=3 --partition-method HASH --init-mode insert --init-batch=500 --dry-run",
+    );
+    assert!(plan.dry_run);
+    assert_eq!(
+        plan.tables.layout,
+        Layout {
+            schema: Some("s".to_owned()),
+            fillfactor: 70,
+            tablespace: Some("a".to_owned()),
+            index_tablespace: Some("b".to_owned()),
+            unlogged: true,
+            partitioning: Some(Partitioning {
+                method: PartitionMethod::Hash,
+                partitions: 3
+            }),
+        }
+    );
+    assert_eq!(
+        plan.tables.loading,
+        Loading {
+            mode: LoadMode::Insert,
+            batch_rows: Some(500),
+            connections: 4
+        }
+    );
+    let by_range = init_plan("-i --partitions=3").tables.layout.partitioning;
+    assert_eq!(
+        by_range.map(|partitioning| partitioning.method),
+        Some(PartitionMethod::Range)
+    );
+    assert_eq!(
+        init_plan("-i --partitions=0").tables.layout.partitioning,
+        None
+    );
+}
+
+#[test]
+fn a_schema_is_where_every_connection_looks() {
+    for (schema, options) in [
+        ("bench", "-c search_path=\"bench\""),
+        ("My\\\"x", "-c search_path=\"My\\\\\"\"x\""),
+    ] {
+        let arguments = format!("-i --schema {schema}");
+        let target = init_plan(&arguments).target;
+        assert_eq!(target.options.as_deref(), Some(options));
+    }
+    let variables = Surroundings(&[("PGOPTIONS", "-c work_mem=1MB")]);
+    let words = ["pgmark", "--schema", "a b"].map(OsString::from);
+    match parse(words.into_iter(), &variables) {
+        Ok(Plan::Run(plan)) => match plan.server {
+            ServerChoice::Given(target) => assert_eq!(
+                target.options.as_deref(),
+                Some("-c work_mem=1MB -c search_path=\"a\\ b\"")
+            ),
+            ServerChoice::Temporary { cluster, .. } => panic!("no target but {cluster:?}"),
+        },
+        other => panic!("{other:?}"),
     }
 }
 
@@ -403,7 +475,41 @@ fn what_makes_no_sense_is_refused() {
             "initialization mode (-i): --temp-cluster",
         ),
         ("-i -I dx", "unrecognized initialization step \"x\""),
-        ("-i -I G", "step \"G\" is not available yet"),
+        (
+            "-i --partitions=-1",
+            "--partitions must be in range 0..2147483647",
+        ),
+        (
+            "-i --partition-method=hash",
+            "--partition-method requires greater than zero --partitions",
+        ),
+        (
+            "-i --partitions=0 --partition-method=range",
+            "--partition-method requires greater than zero --partitions",
+        ),
+        (
+            "-i --partitions 2 --partition-method=list",
+            "expecting \"range\" or \"hash\", got: \"list\"",
+        ),
+        ("-i -F 9", "-F/--fillfactor must be in range 10..100"),
+        ("-i -F 101", "-F/--fillfactor must be in range 10..100"),
+        ("-i -F x", "invalid value \"x\" for option -F/--fillfactor"),
+        ("-i --init-mode=binary", "--init-mode"),
+        ("-i --init-batch=0", "--init-batch must be in range"),
+        (
+            "--foreign-keys --partitions=2",
+            "which is without -i: --foreign-keys, --partitions",
+        ),
+        (
+            "-F 90 --unlogged-tables --tablespace a --index-tablespace b",
+            "without -i: -F/--fillfactor, --tablespace, --index-tablespace, --unlogged-tables",
+        ),
+        ("--partition-method=hash", "which is without -i"),
+        (
+            "--init-mode copy --init-batch 5",
+            "without -i: --init-mode, --init-batch",
+        ),
+        ("--temp-cluster --schema x", "server of its own: --schema"),
         (
             "-I dt",
             "benchmarking mode, which is without -i: -I/--init-steps",
@@ -459,7 +565,6 @@ fn a_complaint_points_to_the_remedy() {
         ("-b s", "tpcb-like, simple-update, select-only"),
         ("-b select@x", "add @1"),
         ("-M Prepared", "simple, extended, prepared"),
-        ("-i -I G", "dtgvp"),
         ("-i -I x", "dtgvp"),
     ] {
         let hint = complaint(arguments).hint.unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::plan::{InitStep, QueryMode};
+use crate::plan::{InitStep, LoadMode, PartitionMethod, QueryMode};
 
 /// Why a value was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +32,38 @@ pub(super) fn from_zero(text: &str) -> Result<u32, Rejected> {
     match whole_number(text)? {
         number @ 0..=COUNT_MAX => Ok(number as u32),
         _ => Err(Rejected::OutOfRange("0..2147483647")),
+    }
+}
+
+/// `-F`: 10 to 100 percent.
+pub(super) fn fillfactor(text: &str) -> Result<u32, Rejected> {
+    match whole_number(text)? {
+        number @ 10..=100 => Ok(number as u32),
+        _ => Err(Rejected::OutOfRange("10..100")),
+    }
+}
+
+/// `--partition-method`, in any case.
+pub(super) fn partition_method(text: &str) -> Result<PartitionMethod, Rejected> {
+    match text.to_ascii_lowercase().as_str() {
+        "range" => Ok(PartitionMethod::Range),
+        "hash" => Ok(PartitionMethod::Hash),
+        _ => Err(Rejected::Because(
+            format!("invalid partition method, expecting \"range\" or \"hash\", got: \"{text}\""),
+            None,
+        )),
+    }
+}
+
+/// `--init-mode`
+pub(super) fn load_mode(text: &str) -> Result<LoadMode, Rejected> {
+    match text {
+        "copy" => Ok(LoadMode::Copy),
+        "insert" => Ok(LoadMode::Insert),
+        _ => Err(Rejected::Because(
+            format!("invalid way to load (--init-mode): \"{text}\""),
+            Some("Rows are sent by copy or insert."),
+        )),
     }
 }
 
@@ -141,24 +173,18 @@ pub(super) fn seed(text: &str) -> Result<SeedSource, Rejected> {
 /// The largest number that pgbench takes for a count, and so scripts may rely on.
 const COUNT_MAX: i128 = i32::MAX as i128;
 
-const STEPS_HINT: &str = "Steps are the letters d, t, g, v, p; the default is dtgvp.";
+const STEPS_HINT: &str = "Allowed step characters are: \"dtgGvpf\"; the default is dtgvp.";
 
 fn init_step(letter: char) -> Result<InitStep, Rejected> {
-    match letter {
-        'd' => Ok(InitStep::DropTables),
-        't' => Ok(InitStep::CreateTables),
-        'g' => Ok(InitStep::GenerateClientSide),
-        'v' => Ok(InitStep::Vacuum),
-        'p' => Ok(InitStep::PrimaryKeys),
-        'G' | 'f' => Err(Rejected::Because(
-            format!("initialization step \"{letter}\" is not available yet"),
-            Some(STEPS_HINT),
-        )),
-        _ => Err(Rejected::Because(
-            format!("unrecognized initialization step \"{letter}\""),
-            Some(STEPS_HINT),
-        )),
-    }
+    InitStep::ALL
+        .into_iter()
+        .find(|step| step.letter() == letter)
+        .ok_or_else(|| {
+            Rejected::Because(
+                format!("unrecognized initialization step \"{letter}\""),
+                Some(STEPS_HINT),
+            )
+        })
 }
 
 /// A decimal integer of any size; blanks around it are allowed. What exceeds 128 bits is cut to
@@ -307,8 +333,22 @@ mod tests {
             Ok(Steps(vec![DropTables, CreateTables, DropTables]))
         );
         assert_eq!(init_steps("  "), Ok(Steps(vec![])));
-        for bad in ["", "dtx", "G", "D"] {
+        assert_eq!(init_steps("dtgGvpf"), Ok(Steps(InitStep::ALL.to_vec())));
+        for bad in ["", "dtx", "F", "D"] {
             assert!(init_steps(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn tables_are_described_by_words_and_percents() {
+        assert_eq!(partition_method("RANGE"), Ok(PartitionMethod::Range));
+        assert_eq!(partition_method("Hash"), Ok(PartitionMethod::Hash));
+        assert!(partition_method("list").is_err());
+        assert_eq!(load_mode("insert"), Ok(LoadMode::Insert));
+        assert!(load_mode("Copy").is_err());
+        assert_eq!((fillfactor("10"), fillfactor("100")), (Ok(10), Ok(100)));
+        for bad in ["9", "101", "-10"] {
+            assert_eq!(fillfactor(bad), Err(Rejected::OutOfRange("10..100")));
         }
     }
 

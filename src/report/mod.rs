@@ -2,9 +2,11 @@
 //! [`RunResult`](crate::result::RunResult) and writes to whatever it is given. No format reads a
 //! clock, and none computes a figure of its own.
 
+mod preview;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
 mod warnings;
 
+pub use preview::preview;
 pub use warnings::warnings;

@@ -16,19 +16,19 @@ pub(super) fn start(
 ) -> Result<TemporaryCluster, Error> {
     let cluster = TemporaryCluster::start(cluster_plan, plan.load.clients)?;
     signals.check()?;
-    let tables = Tables {
-        steps: vec![
-            InitStep::CreateTables,
-            InitStep::GenerateClientSide,
-            InitStep::Vacuum,
-            InitStep::PrimaryKeys,
-        ],
-        scale: cluster_plan.scale,
-        quiet: cluster_plan.quiet,
-    };
+    let steps = vec![
+        InitStep::CreateTables,
+        InitStep::GenerateClientSide,
+        InitStep::Vacuum,
+        InitStep::PrimaryKeys,
+    ];
     let init = InitPlan {
         target: cluster.target(),
-        tables,
+        tables: Tables {
+            quiet: cluster_plan.quiet,
+            ..Tables::plain(steps, cluster_plan.scale)
+        },
+        dry_run: false,
     };
     initialise(&init, signals, around)?;
     Ok(cluster)

@@ -56,9 +56,17 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
             around.console.line(text.trim_end_matches('\n'));
             Ok(ExitStatus::Success)
         }
+        Plan::Init(plan) if plan.dry_run => {
+            let _ = around.stdout.write_all(init::preview(&plan).as_bytes());
+            Ok(ExitStatus::Success)
+        }
         Plan::Init(plan) => {
             let signals = Signals::catch()?;
             initialise(&plan, &signals, around)?;
+            Ok(ExitStatus::Success)
+        }
+        Plan::Run(plan) if plan.dry_run => {
+            let _ = around.stdout.write_all(report::preview(&plan).as_bytes());
             Ok(ExitStatus::Success)
         }
         Plan::Run(plan) => run_benchmark(*plan, &Signals::catch()?, around),
@@ -70,7 +78,7 @@ fn initialise(plan: &InitPlan, signals: &Signals, around: &Surroundings<'_>) -> 
     signals.cancelling(&mut client, |client| {
         init::run(
             client,
-            &plan.tables,
+            plan,
             &around.console,
             &around.clock,
             signals.stopped(),
@@ -153,8 +161,12 @@ pub fn measure(
 /// Prints the summary and what has to be said about it.
 fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> ExitStatus {
     let summary = report::text::write_summary(result, around.stdout);
-    let written = summary.and_then(|()| around.stdout.flush());
-    if let Err(error) = &written {
+    let unwritten = summary
+        .and_then(|()| around.stdout.flush())
+        .err()
+        // A reader that has seen enough is no error.
+        .filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
+    if let Some(error) = &unwritten {
         around
             .console
             .error(&format!("could not write the summary: {error}"));
@@ -173,8 +185,10 @@ fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> ExitStatus {
         .log
         .as_ref()
         .is_some_and(|log| log.rows_lost > 0);
-    let at_fault = written.is_err() || lost_rows || !violations.is_empty();
-    let status = ExitStatus::of_result(result, at_fault);
+    let status = ExitStatus::of_result(
+        result,
+        lost_rows || unwritten.is_some() || !violations.is_empty(),
+    );
     if status == ExitStatus::Aborted {
         around
             .console
@@ -185,7 +199,7 @@ fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> ExitStatus {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::io::{self, ErrorKind};
 
     use super::*;
     use crate::console::tests::recorded;
@@ -237,11 +251,11 @@ mod tests {
         }
     }
 
-    struct Full;
+    struct Refusing(ErrorKind);
 
-    impl Write for Full {
+    impl Write for Refusing {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(io::ErrorKind::StorageFull.into())
+            Err(self.0.into())
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -250,9 +264,15 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_that_cannot_be_written_is_a_failure() {
-        let (status, stderr) = concluded(&testing::timed(), &mut Full);
-        assert_eq!(status, ExitStatus::Failure);
-        assert!(stderr.contains("could not write the summary: "), "{stderr}");
+    fn a_summary_that_gets_lost_is_a_failure_but_a_reader_that_leaves_is_not() {
+        for (kind, expected, said) in [
+            (ErrorKind::StorageFull, ExitStatus::Failure, true),
+            (ErrorKind::BrokenPipe, ExitStatus::Success, false),
+        ] {
+            let (status, stderr) = concluded(&testing::timed(), &mut Refusing(kind));
+            assert_eq!(status, expected, "{kind}");
+            let told = stderr.contains("could not write the summary");
+            assert_eq!(told, said, "{kind}");
+        }
     }
 }

@@ -16,12 +16,17 @@ use crate::conninfo::Target;
 use crate::console::Console;
 use crate::control;
 use crate::error::{Error, Report, Signal};
+use crate::time::Clock;
 
 use super::ExitStatus;
 
 /// While the control connection is at work, the first signal cancels its statement; a server that
 /// does not even react to this many is not waited for any longer.
 const PATIENCE: u32 = 3;
+
+/// A signal of the same kind within this time is the same one: `timeout` sends its own both to the
+/// process and to its group. Nobody's finger is that fast.
+const SAME: Duration = Duration::from_millis(100);
 
 /// The stop signals of this process.
 #[derive(Debug)]
@@ -64,12 +69,19 @@ impl Signals {
         std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || {
+                let clock = Clock::start();
+                let mut last = None;
                 for number in signals.forever() {
                     let signal = match number {
                         SIGTERM => Signal::Terminate,
                         SIGHUP => Signal::Hangup,
                         _ => Signal::Interrupt,
                     };
+                    let now = clock.now();
+                    if last.is_some_and(|(kind, at)| kind == signal && now - at < SAME) {
+                        continue;
+                    }
+                    last = Some((signal, now));
                     flag.store(true, Ordering::Release);
                     cancel_statement(&shared, signal);
                     let _ = sender.send(signal);

@@ -93,10 +93,10 @@ impl Expr {
     pub fn evaluate(&self, context: &mut EvalContext<'_>) -> Result<Value, EvalError> {
         // The machine's stack is kept with the variables, so that it grows only once.
         let mut stack = std::mem::take(&mut context.variables.stack);
-        let result = self.run(&mut stack, context);
         stack.clear();
+        let outcome = self.run(&mut stack, context);
         context.variables.stack = stack;
-        result
+        outcome.map(|()| copied(top(&mut context.variables.stack)))
     }
 
     /// Whether it holds as a condition.
@@ -104,19 +104,17 @@ impl Expr {
         self.evaluate(context)?.truth()
     }
 
-    fn run(
-        &self,
-        stack: &mut Vec<Value>,
-        context: &mut EvalContext<'_>,
-    ) -> Result<Value, EvalError> {
+    /// Leaves the value on the stack.
+    fn run(&self, stack: &mut Vec<Value>, context: &mut EvalContext<'_>) -> Result<(), EvalError> {
         let mut at = 0;
         while let Some(step) = self.steps.get(at) {
             at += 1;
             match step {
-                Step::Constant(value) => stack.push(value.clone()),
-                Step::Variable { slot, reading } => {
-                    stack.push(reading.value(context.variables, *slot)?);
-                }
+                Step::Constant(value) => stack.push(copied(value)),
+                Step::Variable { slot, reading } => match context.variables.known(*slot) {
+                    Some(value) => stack.push(copied(value)),
+                    None => stack.push(reading.value(context.variables, *slot)?),
+                },
                 Step::Agree { variables } => {
                     let first = stack.len() - variables.len();
                     agree(&mut stack[first..], variables, context.variables)?;
@@ -126,9 +124,13 @@ impl Expr {
                     arguments,
                 } => {
                     let first = stack.len() - arguments;
-                    let result = function.apply(context, &stack[first..])?;
+                    let result = function.apply(context, &stack[first..]);
                     stack.truncate(first);
-                    stack.push(result);
+                    match result {
+                        Ok(Value::Integer(integer)) => stack.push(Value::Integer(integer)),
+                        Ok(value) => stack.push(value),
+                        Err(error) => return Err(error),
+                    }
                 }
                 Step::ShortCircuit { decisive, skip } => {
                     let decided = match top(stack) {
@@ -161,7 +163,7 @@ impl Expr {
                 Step::Skip { skip } => at += skip,
             }
         }
-        Ok(std::mem::replace(top(stack), Value::Null))
+        Ok(())
     }
 }
 
@@ -198,6 +200,17 @@ fn agree(
         }
     }
     Ok(())
+}
+
+/// A copy. Numbers are taken apart and put together: copied as a whole, a value would be read wider
+/// than it was just written, and the processor would have to wait for that.
+#[inline(always)]
+fn copied(value: &Value) -> Value {
+    match value {
+        Value::Integer(integer) => Value::Integer(*integer),
+        Value::Double(double) => Value::Double(*double),
+        Value::Null | Value::Boolean(_) | Value::Text(_) => value.clone(),
+    }
 }
 
 fn top(stack: &mut [Value]) -> &mut Value {

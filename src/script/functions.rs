@@ -412,6 +412,7 @@ pub(super) static NOT: Function = pure("not", Arity::Exactly(1), "negation", |va
 });
 
 /// Doubles if either operand is one, else both must be integers.
+#[inline]
 fn arithmetic(
     values: &[Value],
     operation: Arithmetic,
@@ -539,6 +540,7 @@ fn permute(values: &[Value]) -> Result<Value, EvalError> {
     Ok(Value::Integer(random::permute(index, size, seed)))
 }
 
+#[inline]
 fn span(values: &[Value]) -> Result<Span, EvalError> {
     Span::new(values[0].integer()?, values[1].integer()?).map_err(EvalError::Span)
 }

@@ -467,6 +467,8 @@ fn unquoted(quoted: &[u8]) -> Arc<[u8]> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use proptest::prelude::*;
+
     use crate::random::Generator;
     use crate::script::variables::Automatic;
     use crate::script::{Dialect, EvalContext, EvalError, Place};
@@ -602,6 +604,28 @@ pub(super) mod tests {
                 result.is_ok() || matches!(result, Err(EvalError::Coerce { .. })),
                 "{prefix}{operator}"
             );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_parses_evaluates_or_fails(
+            parts in proptest::collection::vec(prop_oneof![
+                Just("1 "), Just("0 "), Just("2.5 "), Just("-9223372036854775808 "), Just("'a' "),
+                Just("null "), Just("true "), Just(":v "), Just(":u "), Just("( "), Just(") "),
+                Just(", "), Just("+ "), Just("- "), Just("* "), Just("/ "), Just("% "), Just("|| "),
+                Just("<< "), Just("~ "), Just("= "), Just("> "), Just("and "), Just("or "),
+                Just("not "), Just("is null "), Just("case when "), Just("then "), Just("else "),
+                Just("end "), Just("random("), Just("abs("), Just("least("), Just("permute("),
+                Just("hash("), Just("substr("), Just("lpad("), Just("random_element("),
+            ], 1..12)
+        ) {
+            let text = parts.concat();
+            if parsed(&text).is_ok()
+                && let Err(error) = value(&text)
+            {
+                prop_assert!(!error.to_string().is_empty() && error.code() != "coerce");
+            }
         }
     }
 

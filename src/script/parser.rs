@@ -246,7 +246,7 @@ impl<'p> Parser<'p> {
         })
     }
 
-    /// `\sleep NUMBER [UNIT]`, the two of which may be one word.
+    /// `\sleep NUMBER [UNIT]`, the two of which may be one word. A sign alone is zero.
     fn sleep(&mut self, arguments: &Arguments<'_>) -> Result<Sleep, Fault> {
         let words = arguments.words(2)?;
         let Some(&number) = words.first() else {
@@ -262,7 +262,7 @@ impl<'p> Parser<'p> {
         let digits = word_digits(&number.text[signed..]);
         let end = signed + digits.len();
         let glued = &number.text[end..];
-        if digits.is_empty() || (!glued.is_empty() && words.len() > 1) {
+        if !glued.is_empty() && (digits.is_empty() || words.len() > 1) {
             return Err(Fault {
                 problem: Problem::SleepNotInteger(shown(number.text)),
                 caret: Some(number.offset),
@@ -579,7 +579,8 @@ mod tests {
             ("\\sleep -1 MS\n", None),
             ("\\sleep :x\n", None),
             ("\\sleep :x ns\n", Some("sleep-unit")),
-            ("\\sleep +\n", Some("sleep-not-int")),
+            ("\\sleep +\n", None),
+            ("\\sleep +ms\n", Some("sleep-not-int")),
             ("\\sleep 1 2 3\n", Some("too-many-args")),
             ("\\gset\n", Some("gset-without-sql")),
             ("select 1 \\gset a b\n", Some("too-many-args")),

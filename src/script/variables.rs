@@ -15,6 +15,7 @@ use super::value::{NoValue, Quote, Value, guess};
 pub struct Slot(u32);
 
 impl Slot {
+    #[inline]
     fn index(self) -> usize {
         self.0 as usize
     }
@@ -187,7 +188,7 @@ pub(super) fn is_name_byte(byte: u8) -> bool {
 pub struct Variables {
     names: Arc<Names>,
     values: Vec<Variable>,
-    /// Where expressions of this client are evaluated; empty in between.
+    /// Where expressions of this client are evaluated; worthless in between.
     pub(super) stack: Vec<Value>,
 }
 
@@ -215,8 +216,11 @@ impl Variable {
 
 impl Variables {
     /// Sets a variable to a value. Fails if the variable is new and its name invalid.
+    #[inline]
     pub fn set(&mut self, slot: Slot, value: Value) -> Result<(), EvalError> {
-        self.check_creation(slot)?;
+        if !self.is_defined(slot) {
+            self.check_creation(slot)?;
+        }
         self.values[slot.index()] = Variable::Value(value);
         Ok(())
     }
@@ -245,6 +249,15 @@ impl Variables {
             Some(&slot) => self.check_creation(slot).map(|()| Some(slot)),
             None if is_valid_name(name) => Ok(None),
             None => Err(EvalError::BadVariableName(shown(name))),
+        }
+    }
+
+    /// The value of a variable that an expression has set; there is nothing to guess then.
+    #[inline]
+    pub(super) fn known(&self, slot: Slot) -> Option<&Value> {
+        match &self.values[slot.index()] {
+            Variable::Value(value) => Some(value),
+            Variable::Undefined | Variable::Text { .. } => None,
         }
     }
 
@@ -283,6 +296,7 @@ impl Variables {
     }
 
     /// Whether the variable has a value, be it null.
+    #[inline]
     pub fn is_defined(&self, slot: Slot) -> bool {
         !matches!(self.values[slot.index()], Variable::Undefined)
     }

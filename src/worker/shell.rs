@@ -2,18 +2,19 @@
 //! blocks, and other clients of the thread go on meanwhile.
 //!
 //! Each command has a thread of its own that waits for the process. What came of it arrives over a
-//! channel, and the worker's poll is woken.
+//! channel, and the worker's poll is woken. The shell leads a process group of its own, so that what
+//! it has started ends with it when nobody waits any more.
 
 use std::ffi::OsStr;
 use std::io::Read;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use mio::Waker;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 /// A command for the system's shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,8 +86,9 @@ struct Running {
 #[derive(Debug)]
 enum Process {
     Starting,
-    /// A descriptor, unlike a number, never stands for another process.
-    Started(OwnedFd),
+    /// Not reaped yet, so its number stands for no other process.
+    Started(Pid),
+    Reaped,
     Unwanted,
 }
 
@@ -148,25 +150,36 @@ impl Shells {
 impl Running {
     fn stop(&self) {
         let mut process = self.lock();
-        if let Process::Started(descriptor) = &*process {
-            let _ = pidfd_send_signal(descriptor, Signal::TERM);
+        if let Process::Started(pid) = *process {
+            let _ = kill_process_group(pid, Signal::TERM);
         }
         *process = Process::Unwanted;
     }
 
     /// The process has started; ends it at once if nobody wants it any more.
-    fn note_started(&self, child: &Child) {
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let Some(Ok(descriptor)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
-            return;
-        };
+    fn note_started(&self, pid: Pid) {
         let mut process = self.lock();
-        match &*process {
+        match *process {
             Process::Unwanted => {
-                let _ = pidfd_send_signal(&descriptor, Signal::TERM);
+                let _ = kill_process_group(pid, Signal::TERM);
             }
-            Process::Starting | Process::Started(_) => *process = Process::Started(descriptor),
+            Process::Starting | Process::Started(_) | Process::Reaped => {
+                *process = Process::Started(pid);
+            }
         }
+    }
+
+    /// Waits for the end of the process. While it is waited for it can be stopped; once its number
+    /// may stand for another one it cannot.
+    fn reap(&self, child: &mut Child) -> std::io::Result<ExitStatus> {
+        let ended_unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let pid = Pid::from_child(child);
+        rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), ended_unreaped))?;
+        let mut process = self.lock();
+        if let Process::Started(_) = *process {
+            *process = Process::Reaped;
+        }
+        child.wait()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Process> {
@@ -184,15 +197,16 @@ fn run(order: &ShellOrder, running: &Running) -> ShellOutput {
         .arg(OsStr::from_bytes(&order.line))
         .stdin(Stdio::null())
         .stdout(stdout)
+        .process_group(0)
         .spawn()
         .map_err(|error| format!("could not start the shell: {error}"))?;
-    running.note_started(&child);
+    running.note_started(Pid::from_child(&child));
     let mut printed = Vec::new();
     if let Some(mut stdout) = child.stdout.take() {
         let _ = (&mut stdout).take(OUTPUT_BYTES).read_to_end(&mut printed);
     }
-    let status = child
-        .wait()
+    let status = running
+        .reap(&mut child)
         .map_err(|error| format!("could not wait for the shell command: {error}"))?;
     match order.capture {
         Capture::No if !status.success() => Err(format!("the shell command failed: {status}")),
@@ -250,7 +264,8 @@ mod tests {
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).unwrap());
         let mut shells = Shells::new(1);
         let order = ShellOrder {
-            line: b"exec sleep 1000".to_vec(),
+            // The shell itself and a process that it has started, which holds the pipe open.
+            line: b"sleep 1000 & sleep 1000; true".to_vec(),
             capture: Capture::Yes,
         };
         shells.start(0, order, &waker);

@@ -12,7 +12,7 @@ use crate::values::Asker;
 
 use super::super::shell::{Capture, ShellOrder, ShellOutput};
 use super::transaction::Transaction;
-use super::{Action, Client, Environment, State};
+use super::{Action, Client, Environment, State, Work};
 
 impl Client {
     /// Bytes have arrived.
@@ -31,8 +31,9 @@ impl Client {
                     self.attempt.refuse(&message);
                 }
                 Event::Error(message) => {
-                    let statement = statement_text(env, &self.transaction, &self.variables);
-                    self.reply.note_error(message, &statement);
+                    let (transaction, variables) = (&self.transaction, &self.variables);
+                    self.reply
+                        .note_error(message, || statement_text(env, transaction, variables));
                 }
                 Event::Notice(message) => {
                     env.recorder.say(Level::Plain, message.to_string());
@@ -62,15 +63,19 @@ impl Client {
     /// What arrived makes no sense, or asks for what cannot be given: the connection is of no use.
     fn handle_nonsense(&mut self, problem: &str, env: &mut Environment<'_>) {
         match self.state {
-            State::Connecting => {
+            State::Connecting | State::Backlogged { .. } => {
                 self.attempt.fail(problem);
                 self.fail_attempt(env);
             }
-            State::Done | State::Closing { .. } => {}
-            _ => {
+            State::Idle
+            | State::Greeting { .. }
+            | State::Standby
+            | State::Choosing
+            | State::Working(_) => {
                 self.action = Some(Action::Close);
                 self.handle_lost(problem, env);
             }
+            State::Done | State::Closing { .. } => {}
         }
     }
 
@@ -89,26 +94,41 @@ impl Client {
         if self.session.ready_owed() > 0 {
             return;
         }
-        match self.state {
-            State::Waiting => {
+        let work = match self.state {
+            State::Greeting { since } => return self.handle_greeted(since, env),
+            State::Working(work) => work,
+            // Nothing was asked.
+            State::Idle
+            | State::Connecting
+            | State::Backlogged { .. }
+            | State::Standby
+            | State::Choosing
+            | State::Closing { .. }
+            | State::Done => return,
+        };
+        match work {
+            Work::Preparing => {
+                self.note_awaited(env);
+                self.conclude_prepare(env);
+            }
+            Work::Waiting => {
                 self.note_awaited(env);
                 self.transaction.committing = false;
                 self.conclude_command(env);
             }
-            State::Greeting { since } => self.handle_greeted(since, env),
-            State::Preparing => {
+            Work::RollingBack => {
                 self.note_awaited(env);
-                self.conclude_prepare(env);
+                self.conclude_rollback(env);
             }
-            State::RollingBack => {
-                self.note_awaited(env);
-                if self.reply.has_error() {
-                    self.fail_rollback(env);
-                } else {
-                    self.retry_or_fail(env);
-                }
-            }
-            _ => {}
+            Work::Shelling | Work::Sleeping { .. } => {}
+        }
+    }
+
+    fn conclude_rollback(&mut self, env: &mut Environment<'_>) {
+        if self.reply.has_error() {
+            self.fail_rollback(env);
+        } else {
+            self.retry_or_fail(env);
         }
     }
 
@@ -156,7 +176,7 @@ impl Client {
 
     /// A shell command has ended.
     pub fn handle_shell(&mut self, output: &ShellOutput, env: &mut Environment<'_>) {
-        if self.state != State::Shelling {
+        if self.state != State::Working(Work::Shelling) {
             return;
         }
         self.note_awaited(env);
@@ -256,7 +276,7 @@ impl Client {
                     let since = env.now();
                     self.answer(since, env);
                     let until = since + length;
-                    self.state = State::Sleeping { since, until };
+                    self.state = State::Working(Work::Sleeping { since, until });
                     return Ok(Flow::Waits);
                 }
             }
@@ -354,7 +374,7 @@ impl Client {
             .line(&self.variables)
             .map_err(|error| error.to_string())?;
         self.answer(env.now(), env);
-        self.state = State::Shelling;
+        self.state = State::Working(Work::Shelling);
         self.action = Some(Action::Spawn(ShellOrder { line, capture }));
         Ok(Flow::Waits)
     }

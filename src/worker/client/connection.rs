@@ -273,11 +273,7 @@ impl Client {
                 self.end(ClientEnd::Aborted, env.now(), env);
             }
             State::Standby => self.lose_before_start(reason, env),
-            State::Preparing
-            | State::Waiting
-            | State::Shelling
-            | State::RollingBack
-            | State::Sleeping { .. } => self.lose_transaction(reason, env),
+            State::Working(_) => self.lose_transaction(reason, env),
             State::Choosing => self.lose_between(reason, env),
             State::Idle | State::Done => {}
             State::Closing { .. } => self.handle_closed(env),

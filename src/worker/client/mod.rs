@@ -138,6 +138,17 @@ enum State {
     Standby,
     /// Another transaction begins in its next turn.
     Choosing,
+    /// A transaction is under way.
+    Working(Work),
+    /// The socket is being closed.
+    Closing { since: Timestamp, then: Then },
+    /// Finished, or aborted for good.
+    Done,
+}
+
+/// What a transaction that is under way waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
     /// Statements are being prepared for the command whose turn it is.
     Preparing,
     /// A command was sent; the reply is awaited.
@@ -148,10 +159,6 @@ enum State {
     Sleeping { since: Timestamp, until: Timestamp },
     /// The failed transaction's block is being rolled back.
     RollingBack,
-    /// The socket is being closed.
-    Closing { since: Timestamp, then: Then },
-    /// Finished, or aborted for good.
-    Done,
 }
 
 /// What follows the closing of a connection.
@@ -193,10 +200,12 @@ impl Client {
 
     /// How far it is.
     pub fn progress(&self) -> Progress {
-        match self.state {
-            State::Done => Progress::Done,
-            _ if self.launched => Progress::Active,
-            _ => Progress::Connecting,
+        if self.state == State::Done {
+            Progress::Done
+        } else if self.launched {
+            Progress::Active
+        } else {
+            Progress::Connecting
         }
     }
 
@@ -221,21 +230,21 @@ impl Client {
 
     /// When to call [`Client::handle_timeout`], if nothing else happens before.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        match self.state {
-            State::Backlogged { until } => Some(until.min(self.attempt.deadline())),
-            State::Connecting => Some(self.attempt.deadline()).filter(|at| *at != Timestamp::MAX),
-            State::Sleeping { until, .. } => Some(until),
+        let deadline = match self.state {
+            State::Backlogged { until } => until.min(self.attempt.deadline()),
+            State::Connecting => self.attempt.deadline(),
+            State::Working(Work::Sleeping { until, .. }) => until,
             State::Idle
             | State::Greeting { .. }
             | State::Standby
             | State::Choosing
-            | State::Preparing
-            | State::Waiting
-            | State::Shelling
-            | State::RollingBack
+            | State::Working(
+                Work::Preparing | Work::Waiting | Work::Shelling | Work::RollingBack,
+            )
             | State::Closing { .. }
-            | State::Done => None,
-        }
+            | State::Done => return None,
+        };
+        (deadline != Timestamp::MAX).then_some(deadline)
     }
 
     /// Whether something was sent at or after `stamp`.
@@ -245,13 +254,13 @@ impl Client {
 
     /// What would cancel the command that is under way, if one is.
     pub fn cancel_order(&self) -> Option<cancel::Order> {
-        match self.state {
-            State::Preparing | State::Waiting | State::RollingBack => Some(cancel::Order {
-                endpoint: self.endpoint()?.clone(),
-                packet: self.session.cancel_request()?,
-            }),
-            _ => None,
+        if !matches!(self.state, State::Working(_)) {
+            return None;
         }
+        Some(cancel::Order {
+            endpoint: self.endpoint()?.clone(),
+            packet: self.session.cancel_request()?,
+        })
     }
 
     /// Where its socket is, or is to be opened.
@@ -261,9 +270,8 @@ impl Client {
 
     /// The clients are released.
     pub fn handle_start(&mut self, env: &mut Environment<'_>) {
-        match self.state {
-            State::Idle | State::Standby => self.next_transaction(env),
-            _ => {}
+        if matches!(self.state, State::Idle | State::Standby) {
+            self.next_transaction(env);
         }
     }
 
@@ -271,10 +279,16 @@ impl Client {
     pub fn handle_timeout(&mut self, env: &mut Environment<'_>) {
         match self.state {
             State::Choosing => self.next_transaction(env),
-            State::Sleeping { since, .. } => self.wake_up(since, env),
+            State::Working(Work::Sleeping { since, .. }) => self.wake_up(since, env),
             State::Backlogged { until } if until <= env.stamp => self.open(),
             State::Connecting | State::Backlogged { .. } => self.handle_connect_timeout(env),
-            _ => {}
+            // What it waited for came in the same turn, before the deadline was looked at.
+            State::Idle
+            | State::Greeting { .. }
+            | State::Standby
+            | State::Working(_)
+            | State::Closing { .. }
+            | State::Done => {}
         }
     }
 
@@ -285,28 +299,24 @@ impl Client {
             State::Idle | State::Greeting { .. } | State::Standby | State::Choosing => {
                 self.finish(env);
             }
-            _ => {}
+            State::Working(_) | State::Closing { .. } | State::Done => {}
         }
     }
 
     /// A stop signal: nothing new begins, and nobody sleeps on.
     pub fn handle_stop(&mut self, env: &mut Environment<'_>) {
-        match self.state {
-            State::Sleeping { .. } => self.interrupt(env),
-            _ => self.handle_window_end(env),
+        if let State::Working(Work::Sleeping { .. }) = self.state {
+            return self.interrupt(env);
         }
+        self.handle_window_end(env);
     }
 
     /// Time to finish is over: what is still under way is cut off.
     pub fn handle_close_due(&mut self, env: &mut Environment<'_>) {
-        match self.state {
-            State::Preparing
-            | State::Waiting
-            | State::Shelling
-            | State::RollingBack
-            | State::Sleeping { .. } => self.interrupt(env),
-            _ => self.handle_window_end(env),
+        if let State::Working(_) = self.state {
+            return self.interrupt(env);
         }
+        self.handle_window_end(env);
     }
 
     /// Ends the client, its connection first if it has one.

@@ -1,7 +1,7 @@
 //! What the server answers to the command under way, as far as the client cares: errors, counts,
 //! and the row that becomes variables.
 
-use crate::event::SqlState;
+use crate::event::{Failure, SqlState};
 use crate::protocol::{DataRow, RowDescription, ServerMessage};
 use crate::script::{Capture, CapturedRows, EvalError, Slot, Variables};
 
@@ -26,7 +26,7 @@ pub(super) struct Reply {
 #[derive(Debug, Default)]
 pub(super) struct ReplyError {
     pub(super) sqlstate: SqlState,
-    /// As libpq shows it.
+    /// As libpq shows it; empty for one that only fails the transaction.
     pub(super) text: String,
     /// Number of the result that it came instead of, from 0.
     pub(super) result: u32,
@@ -61,13 +61,26 @@ impl Reply {
         self.last_rows = 0;
     }
 
-    /// The first error is the cause of those that follow it. `statement` is what it points into.
-    pub(super) fn note_error(&mut self, message: ServerMessage<'_>, statement: &[u8]) {
+    /// The first error is the cause of those that follow it. `statement` writes what it points
+    /// into. An error that only fails the transaction is told to nobody, so its text is not made:
+    /// under contention such errors are part of steady state.
+    pub(super) fn note_error(
+        &mut self,
+        message: ServerMessage<'_>,
+        statement: impl FnOnce() -> Vec<u8>,
+    ) {
         let result = self.results;
-        self.error.get_or_insert_with(|| ReplyError {
-            sqlstate: message.sqlstate(),
-            text: message.with_statement(statement).to_string(),
-            result,
+        self.error.get_or_insert_with(|| {
+            let sqlstate = message.sqlstate();
+            let text = match Failure::of(sqlstate) {
+                Failure::Serialization | Failure::Deadlock => String::new(),
+                Failure::Other => message.with_statement(&statement()).to_string(),
+            };
+            ReplyError {
+                sqlstate,
+                text,
+                result,
+            }
         });
     }
 

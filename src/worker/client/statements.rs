@@ -11,7 +11,7 @@ use crate::plan::QueryMode;
 use crate::script::{Command, CommandKind, Slot, Sql, Variables};
 
 use super::commands::Flow;
-use super::{Client, Environment, State};
+use super::{Client, Environment, State, Work};
 
 /// What a client keeps of the statements of its connection.
 #[derive(Debug, Default)]
@@ -119,7 +119,7 @@ impl Client {
         if mode != QueryMode::Simple {
             self.session.sync();
         }
-        self.state = State::Waiting;
+        self.state = State::Working(Work::Waiting);
         Ok(Flow::Waits)
     }
 
@@ -168,7 +168,7 @@ impl Client {
             self.session.sync();
             self.statements.note_prepared(sql);
         }
-        self.state = State::Preparing;
+        self.state = State::Working(Work::Preparing);
         Ok(Flow::Waits)
     }
 
@@ -226,7 +226,7 @@ impl Client {
         }
         self.begin_sending(env);
         self.session.sync();
-        self.state = State::Waiting;
+        self.state = State::Working(Work::Waiting);
         Ok(Flow::Waits)
     }
 
@@ -234,7 +234,7 @@ impl Client {
     pub(super) fn send_rollback(&mut self, env: &mut Environment<'_>) {
         self.begin_sending(env);
         self.reply.clear();
-        self.state = State::RollingBack;
+        self.state = State::Working(Work::RollingBack);
         self.session
             .simple_query(|out| out.extend_from_slice(b"ROLLBACK"))
             .expect("eight bytes fit into a message");

@@ -74,6 +74,7 @@ pub(super) fn context(script: &str, load: Load) -> RunContext {
         },
         log: None,
         progress: None,
+        dry_run: false,
         load,
     };
     let values = ValueSources::default();

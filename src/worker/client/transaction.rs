@@ -299,8 +299,9 @@ impl Client {
         let finished_at = match (outcome, self.transaction.awaited_at) {
             // What was awaited last is not what ended it.
             (Outcome::Aborted(Abort::Interrupted), _) | (_, None) => env.now(),
+            // A send may fail in the turn in which the transaction began, after the stamp.
             (Outcome::Aborted(Abort::ConnectionLost | Abort::ConnectionLostInCommit), _) => {
-                env.stamp
+                env.stamp.max(self.transaction.started_at)
             }
             (_, Some(stamp)) => stamp,
         };

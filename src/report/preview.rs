@@ -1,0 +1,159 @@
+//! What a run would do: the effective workload and each script's commands as they will be sent.
+//! For `--dry-run`; nothing is connected to and nothing is done.
+
+use std::fmt::Write;
+
+use crate::plan::{QueryMode, RunPlan, ServerChoice, StopRule, Vacuum};
+use crate::script::{CommandKind, ScriptSet, WeightedScript};
+
+/// The text that `--dry-run` prints for a run.
+pub fn preview(plan: &RunPlan) -> String {
+    let mut text = String::new();
+    workload(plan, &mut text);
+    for index in 0..plan.scripts.scripts.len() {
+        script(plan, index, &mut text);
+    }
+    text
+}
+
+/// Writing to a string cannot fail.
+macro_rules! line {
+    ($text:expr, $($what:tt)*) => {{
+        let _ = writeln!($text, $($what)*);
+    }};
+}
+
+fn workload(plan: &RunPlan, text: &mut String) {
+    let load = &plan.load;
+    match &plan.server {
+        ServerChoice::Given(target) => {
+            let target_text = format!("database \"{}\" as \"{}\"", target.database, target.user);
+            line!(text, "server: {target_text}");
+        }
+        ServerChoice::Temporary { cluster, .. } => {
+            line!(text, "server: a temporary one, scale {}", cluster.scale);
+        }
+    }
+    line!(text, "query mode: {}", plan.query_mode.name());
+    line!(text, "number of clients: {}", load.clients);
+    line!(text, "number of threads: {}", load.threads);
+    match load.stop {
+        StopRule::Transactions(each) => {
+            line!(text, "number of transactions per client: {each}");
+        }
+        StopRule::Time(time) => line!(text, "duration: {} s", time.as_secs_f64()),
+    }
+    match load.max_tries {
+        Some(most) => line!(text, "maximum number of tries: {most}"),
+        None => line!(text, "maximum number of tries: no limit"),
+    }
+    if let Some(limit) = load.latency_limit {
+        line!(text, "latency limit: {} ms", limit.as_secs_f64() * 1e3);
+    }
+    let connections = match load.reconnect {
+        true => "one for each transaction",
+        false => "one for each client",
+    };
+    line!(text, "connections: {connections}");
+    if let Some(sql) = &plan.on_connect {
+        let sql = String::from_utf8_lossy(sql);
+        line!(text, "each connection begins with: {}", sql.trim_end());
+    }
+    line!(text, "before the run: {}", preparation(plan.vacuum));
+    line!(text, "random seed: {}", plan.seed.value);
+}
+
+fn preparation(vacuum: Vacuum) -> &'static str {
+    match vacuum {
+        Vacuum::None => "nothing",
+        Vacuum::Default => {
+            "VACUUM of pgbench_branches and pgbench_tellers, TRUNCATE of pgbench_history"
+        }
+        Vacuum::All => {
+            "VACUUM of pgbench_branches, pgbench_tellers and (with ANALYZE) pgbench_accounts, \
+             TRUNCATE of pgbench_history"
+        }
+    }
+}
+
+fn script(plan: &RunPlan, index: usize, text: &mut String) {
+    let WeightedScript { script, weight } = &plan.scripts.scripts[index];
+    let total: u64 = plan
+        .scripts
+        .scripts
+        .iter()
+        .map(|script| u64::from(script.weight))
+        .sum();
+    let share = f64::from(*weight) / total as f64 * 100.0;
+    line!(text, "");
+    line!(
+        text,
+        "script {}: {}, weight {weight} ({share:.1}% of transactions)",
+        index + 1,
+        script.name
+    );
+    for command in &script.commands {
+        let (sent, parameters) = match &command.kind {
+            CommandKind::Sql(sql) if plan.query_mode != QueryMode::Simple => (
+                sql.parameterized(),
+                parameters(sql.parameters(), &plan.scripts),
+            ),
+            _ => (&command.text[..], String::new()),
+        };
+        let sent = String::from_utf8_lossy(sent);
+        for (row, part) in sent.trim_end().lines().enumerate() {
+            match row {
+                0 => line!(text, "{:>6}  {part}", command.line),
+                _ => line!(text, "{:>6}  {part}", ""),
+            }
+        }
+        if !parameters.is_empty() {
+            line!(text, "{:>6}  -- {parameters}", "");
+        }
+    }
+}
+
+fn parameters(slots: &[crate::script::Slot], scripts: &ScriptSet) -> String {
+    let each = slots.iter().enumerate().map(|(index, slot)| {
+        let name = String::from_utf8_lossy(scripts.variables.name(*slot));
+        format!("${} = :{name}", index + 1)
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::options::tests::run_plan;
+
+    use super::*;
+
+    #[test]
+    fn the_workload_and_the_commands_as_they_are_sent() {
+        let text = preview(&run_plan(
+            "-M extended -c 4 -j 2 -T 90 -n -b select-only@3 -b tpcb@1 --random-seed 7 \
+             --on-connect=SET_a=1",
+        ));
+        for line in [
+            "query mode: extended",
+            "number of clients: 4",
+            "duration: 90 s",
+            "before the run: nothing",
+            "random seed: 7",
+            "each connection begins with: SET_a=1",
+            "script 1: <builtin: select only>, weight 3 (75.0% of transactions)",
+            "     1  \\set aid random(1, 100000 * :scale)",
+            "     2  SELECT abalance FROM pgbench_accounts WHERE aid = $1;",
+            "        -- $1 = :aid",
+            "        -- $1 = :delta, $2 = :aid",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn in_simple_mode_variables_stay_as_they_are_written() {
+        let text = preview(&run_plan("-S"));
+        assert!(text.contains("WHERE aid = :aid;"), "{text}");
+        assert!(!text.contains("-- $1"), "{text}");
+    }
+}
