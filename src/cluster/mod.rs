@@ -25,6 +25,7 @@ use crate::console::PROGRAM;
 use crate::error::{Error, Report};
 use crate::plan::ClusterPlan;
 use crate::time::Clock;
+use crate::users;
 
 /// Part of the socket's name; nothing listens on a network port.
 const PORT: u16 = 5432;
@@ -135,8 +136,7 @@ impl TemporaryCluster {
 
     /// The private directory and the log in it, owned by the user who runs the server.
     fn prepare(bindir: PathBuf) -> Result<Self, Error> {
-        let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let account = Account::choose(geteuid().as_raw(), &passwd)?;
+        let account = Account::choose(geteuid().as_raw(), &users::all())?;
         let parent = temporary_parent(std::env::temp_dir(), account.lent.is_some());
         let directory = tempfile::Builder::new()
             .prefix(&format!("{PROGRAM}-"))
