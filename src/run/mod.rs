@@ -101,16 +101,11 @@ fn run_benchmark(
         }
         ServerChoice::Temporary {
             cluster: cluster_plan,
-            manners,
+            presentation,
         } => {
-            let cluster_plan = cluster_plan.clone();
+            let (cluster_plan, presentation) = (cluster_plan.clone(), presentation.clone());
             let cluster = cluster::start(&cluster_plan, &plan, signals, around)?;
-            let target = Target {
-                options: manners.options.clone(),
-                application_name: manners.application_name.clone(),
-                connect_timeout: manners.connect_timeout,
-                ..cluster.target()
-            };
+            let target = cluster.target().presented_as(presentation);
             let measured = measure(plan, target, signals, around);
             // Said before the server is ended: should that fail, nothing measured is lost.
             let status = measured.map(|result| conclude(&result, around));
