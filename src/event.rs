@@ -269,10 +269,6 @@ pub enum Level {
     Error,
     /// Prefixed `detail: `: more about the error before it.
     Detail,
-    /// Prefixed `warning: `.
-    Warning,
-    /// Only the program's name before it.
-    Info,
     /// Printed as it is (output of `debug()`, `\shell`).
     Plain,
 }

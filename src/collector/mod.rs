@@ -623,8 +623,7 @@ mod tests {
         let mut collector = Collector::new(plan, Clock::manual(0), None, Box::new(stderr.clone()));
         for (level, text) in [
             (Level::Error, "a"),
-            (Level::Warning, "b"),
-            (Level::Info, "c"),
+            (Level::Detail, "b"),
             (Level::Plain, "d\ne"),
         ] {
             collector.take(Report::Message(Message {
@@ -632,7 +631,7 @@ mod tests {
                 text: text.to_owned(),
             }));
         }
-        let expected = "pgmark: error: a\npgmark: warning: b\npgmark: c\nd\ne\n";
+        let expected = "pgmark: error: a\npgmark: detail: b\nd\ne\n";
         assert_eq!(stderr.text(), expected);
     }
 
