@@ -93,12 +93,15 @@ fn script(plan: &RunPlan, index: usize, text: &mut String) {
         script.name
     );
     for command in &script.commands {
-        let (sent, parameters) = match &command.kind {
-            CommandKind::Sql(sql) if plan.query_mode != QueryMode::Simple => (
+        let (sent, parameters) = if let CommandKind::Sql(sql) = &command.kind
+            && plan.query_mode != QueryMode::Simple
+        {
+            (
                 sql.parameterized(),
                 parameters(sql.parameters(), &plan.scripts),
-            ),
-            _ => (&command.text[..], String::new()),
+            )
+        } else {
+            (&command.text[..], String::new())
         };
         let sent = String::from_utf8_lossy(sent);
         for (row, part) in sent.trim_end().lines().enumerate() {
