@@ -105,6 +105,18 @@ impl Error {
     }
 }
 
+/// What the system says of `error`, without the number that the standard library adds.
+pub fn system_words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let number = error
+        .raw_os_error()
+        .map(|code| format!(" (os error {code})"));
+    match number.and_then(|number| text.strip_suffix(&number)) {
+        Some(words) => words.to_owned(),
+        None => text,
+    }
+}
+
 /// A signal that ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -123,6 +135,24 @@ impl Signal {
             Signal::Interrupt => 130,
             Signal::Terminate => 143,
             Signal::Hangup => 129,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn the_system_speaks_in_words() {
+        for (error, words) in [
+            (io::Error::from_raw_os_error(2), "No such file or directory"),
+            (io::Error::other("odd (os error 2)"), "odd (os error 2)"),
+            (io::ErrorKind::WriteZero.into(), "write zero"),
+        ] {
+            assert_eq!(system_words(&error), words);
         }
     }
 }

@@ -22,6 +22,7 @@ use crossbeam_channel::{Receiver, Sender};
 use mio::{Events, Poll, Token, Waker};
 
 use crate::context::RunContext;
+use crate::error::system_words;
 use crate::event::{Event, WorkerRecord};
 use crate::random::Generator;
 use crate::time::Timestamp;
@@ -348,7 +349,7 @@ impl Worker {
         match link.poll_ready(self.poll.registry(), token) {
             Ok(true) => self.with_client(slot, |client, env| client.handle_transport_ready(env)),
             Ok(false) => {}
-            Err(error) => self.lose(slot, &error.to_string()),
+            Err(error) => self.lose(slot, &system_words(&error)),
         }
     }
 
@@ -364,7 +365,7 @@ impl Worker {
                 Ok(0) => return self.lose(slot, SERVER_CLOSED),
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => return self.lose(slot, &error.to_string()),
+                Err(error) => return self.lose(slot, &system_words(&error)),
             };
             let buffer = std::mem::take(&mut self.buffer);
             self.with_client(slot, |client, env| {
@@ -458,7 +459,7 @@ impl Worker {
         match link.send(output, self.poll.registry(), token) {
             Ok(sent) => client.consume_output(sent),
             Err(error) => {
-                let reason = error.to_string();
+                let reason = system_words(&error);
                 self.close(slot);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
             }
@@ -488,7 +489,7 @@ impl Worker {
                 self.slots[slot].client.open_again_at(retry_at);
             }
             Err(error) => {
-                let reason = error.to_string();
+                let reason = system_words(&error);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
             }
         }
