@@ -61,7 +61,11 @@ fn nothing_is_left_after_a_signal_or_an_error() {
         .args("-t 1 --temp-config no_such_parameter=1")
         .run()
         .expect_status(1)
-        .expect_stderr(&["no_such_parameter"]);
+        .expect_stderr(&[
+            "error: the temporary server ended (exit status: 1): FATAL:  ",
+            "no_such_parameter",
+        ])
+        .expect_stderr_lines(1);
     assert_nothing_left(place.path());
 }
 
