@@ -92,12 +92,74 @@ pub struct Load {
     pub threads: u32,
     /// When it ends.
     pub stop: StopRule,
+    /// When transactions begin.
+    pub pacing: Pacing,
+    /// What comes before the measured window.
+    pub lead_in: LeadIn,
+    /// After the window's end, transactions under way may finish for so long; `None` is no bound.
+    pub finish_within: Option<Duration>,
     /// A new connection for each transaction (`-C`).
     pub reconnect: bool,
     /// Transactions slower than this are counted as late.
     pub latency_limit: Option<Duration>,
     /// Times a transaction may be started in all; `None` is unlimited.
     pub max_tries: Option<u32>,
+    /// What an error of the server does.
+    pub on_error: OnError,
+}
+
+impl Load {
+    /// One client that tries each transaction once and begins the next as soon as it can.
+    pub fn of_one_client(stop: StopRule) -> Self {
+        Load {
+            clients: 1,
+            threads: 1,
+            stop,
+            pacing: Pacing::ClosedLoop,
+            lead_in: LeadIn::default(),
+            finish_within: None,
+            reconnect: false,
+            latency_limit: None,
+            max_tries: Some(1),
+            on_error: OnError::default(),
+        }
+    }
+}
+
+/// When transactions begin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pacing {
+    /// As soon as the client is free.
+    ClosedLoop,
+    /// By a schedule of so many transactions a second, over all clients; more than 0.
+    Rate(f64),
+}
+
+/// What comes before the measured window, after all clients have been released.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeadIn {
+    /// Clients begin one after the other, evenly over this time.
+    pub ramp: Duration,
+    /// All clients run, and nothing of it is in the figures.
+    pub warmup: Duration,
+}
+
+impl LeadIn {
+    /// From the release of the clients to the beginning of the window.
+    pub fn total(&self) -> Duration {
+        self.ramp + self.warmup
+    }
+}
+
+/// What an error of the server does, besides failing or ending what it belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OnError {
+    /// Errors that no repetition cures fail the transaction and leave the client alive.
+    pub go_on: bool,
+    /// The first aborted client ends the run.
+    pub exit: bool,
+    /// Each failed try is told.
+    pub verbose: bool,
 }
 
 /// When a run ends.

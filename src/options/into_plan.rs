@@ -15,8 +15,9 @@ use super::{scripts, usage, usage_with_hint};
 use crate::conninfo::{ConnectionOptions, Environment, Target};
 use crate::error::Error;
 use crate::plan::{
-    ClusterPlan, InitPlan, InitStep, Layout, Load, LoadMode, Loading, PartitionMethod,
-    Partitioning, Plan, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Tables, Vacuum,
+    ClusterPlan, InitPlan, InitStep, Layout, LeadIn, Load, LoadMode, Loading, OnError, Pacing,
+    PartitionMethod, Partitioning, Plan, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Tables,
+    Vacuum,
 };
 use crate::script::ScriptSet;
 use crate::time::Clock;
@@ -285,12 +286,16 @@ fn load(arguments: &Arguments) -> Load {
             (Some(time), _) => StopRule::Time(time),
             (None, transactions) => StopRule::Transactions(transactions.unwrap_or(10).into()),
         },
+        pacing: Pacing::ClosedLoop,
+        lead_in: LeadIn::default(),
+        finish_within: None,
         reconnect: arguments.pressure.connect,
         latency_limit: arguments.show.latency_limit,
         max_tries: match arguments.errors.max_tries {
             Some(0) => None,
             given => Some(given.unwrap_or(1)),
         },
+        on_error: OnError::default(),
     }
 }
 

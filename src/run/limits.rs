@@ -56,10 +56,7 @@ mod tests {
         Load {
             clients,
             threads,
-            stop: StopRule::Transactions(1),
-            reconnect: false,
-            latency_limit: None,
-            max_tries: Some(1),
+            ..Load::of_one_client(StopRule::Transactions(1))
         }
     }
 

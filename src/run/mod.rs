@@ -146,7 +146,7 @@ pub fn measure(
         around.clock.clone(),
     ));
     let driven = threads::drive(&run, log, &prepared.server, signals, &around.console)?;
-    let facts = facts::gather(&run, &prepared, &driven.ending, signals, &around.console);
+    let facts = facts::gather(&run, &prepared, &driven, signals, &around.console);
     Ok(RunResult {
         facts,
         measured: driven.measured,
