@@ -275,7 +275,7 @@ pub enum Level {
 
 /// Everything that flows to the collector, on one channel, so that order is kept.
 #[derive(Debug)]
-pub enum Report {
+pub enum ToCollector {
     /// Measured events.
     Batch(Batch),
     /// A line for the user.

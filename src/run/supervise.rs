@@ -11,7 +11,7 @@ use mio::Waker;
 use crate::conninfo::Endpoint;
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::Report;
+use crate::event::ToCollector;
 use crate::server::ServerFacts;
 use crate::sqlstate::SqlState;
 use crate::worker::{Control, Notice};
@@ -27,7 +27,7 @@ pub struct Supervisor<'a> {
     /// Stop signals.
     pub signals: &'a Receiver<Signal>,
     /// The way to the collector.
-    pub reports: Sender<Report>,
+    pub reports: Sender<ToCollector>,
     /// What is run.
     pub run: &'a RunContext,
     /// The server, which may have too few connections to give.
@@ -90,7 +90,7 @@ impl Supervisor<'_> {
         if let Some(schedule) = &self.run.schedule {
             schedule.start(now, begins);
         }
-        let _ = self.reports.send(Report::WindowBegins(begins));
+        let _ = self.reports.send(ToCollector::WindowBegins(begins));
         self.control.start(now);
         self.wake();
     }
@@ -121,7 +121,7 @@ impl Supervisor<'_> {
         let now = self.run.clock.now();
         match signals {
             1 if ending.started => {
-                let _ = self.reports.send(Report::WindowEnds(now));
+                let _ = self.reports.send(ToCollector::WindowEnds(now));
                 self.control.stop(now);
             }
             1 | 2 => self.control.close(now),

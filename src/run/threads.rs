@@ -10,7 +10,7 @@ use crate::collector::{Collector, CollectorPlan, Log, Progress};
 use crate::console::{Console, PROGRAM};
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::{Event, Report};
+use crate::event::{Event, ToCollector};
 use crate::result::Measured;
 use crate::server::ServerFacts;
 use crate::worker::{Control, Notice, Recorder, Worker};
@@ -122,7 +122,7 @@ fn spawn_collector(
     run: &RunContext,
     log: Option<Log>,
     console: &Console,
-    incoming: Receiver<Report>,
+    incoming: Receiver<ToCollector>,
     returns: Vec<Sender<Vec<Event>>>,
 ) -> Result<Receiver<Measured>, Error> {
     let plan = CollectorPlan {

@@ -6,7 +6,9 @@ use crossbeam_channel::{Receiver, unbounded};
 
 use super::*;
 use crate::conninfo::{Host, HostName, Target};
-use crate::event::{Abort, Level, Outcome, Phase, Report, SpanKind, SqlState, TransactionRecord};
+use crate::event::{
+    Abort, Level, Outcome, Phase, SpanKind, SqlState, ToCollector, TransactionRecord,
+};
 use crate::plan::{LeadIn, Load, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum};
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
@@ -23,7 +25,7 @@ struct Stage {
     delays: Delays,
     notices: Sender<Notice>,
     notified: Receiver<Notice>,
-    reports: Receiver<Report>,
+    reports: Receiver<ToCollector>,
     client: Client,
 }
 
@@ -200,8 +202,8 @@ impl Stage {
         let (mut events, mut texts) = (Vec::new(), Vec::new());
         for report in self.reports.try_iter() {
             match report {
-                Report::Batch(batch) => events.extend(batch.events),
-                Report::Message(message) if message.level == Level::Error => {
+                ToCollector::Batch(batch) => events.extend(batch.events),
+                ToCollector::Message(message) if message.level == Level::Error => {
                     texts.push(message.text);
                 }
                 _ => {}
