@@ -33,7 +33,7 @@ help: ## Show this list.
 setup: ## Install what is missing on this machine: a C compiler, PostgreSQL.
 	@scripts/setup
 
-demo: setup all ## Run TPC-B against a throwaway PostgreSQL and show the summary and the log.
+demo: setup all ## Run TPC-B against a throwaway PostgreSQL and show the summary and the files.
 	@scripts/demo $(program)
 
 check: test ## The same as test.

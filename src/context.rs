@@ -88,6 +88,11 @@ impl RunContext {
         Generator::new(self.seeds.threads[thread as usize].choose)
     }
 
+    /// The stream by which the transactions of a thread are chosen that are logged.
+    pub fn sample_generator(&self, thread: u32) -> Generator {
+        Generator::new(self.seeds.threads[thread as usize].sample)
+    }
+
     /// The stream of a client's random functions.
     pub fn client_generator(&self, client: u32) -> Generator {
         Generator::new(self.seeds.clients[client as usize])

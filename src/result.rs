@@ -141,8 +141,8 @@ pub struct Measured {
     pub workers: Vec<WorkerRecord>,
     /// The window in points of time.
     pub series: Series,
-    /// What became of the per-transaction log, if one was written.
-    pub log: Option<LogResult>,
+    /// What became of the log and the file of intervals, as far as they were written.
+    pub logs: Vec<LogResult>,
 }
 
 /// The measured window.
@@ -232,17 +232,44 @@ pub struct Connections {
     pub failed: u64,
 }
 
-/// What became of the per-transaction log.
+/// What became of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogResult {
     /// Where it lies.
     pub path: PathBuf,
+    /// What its rows are rows of.
+    pub rows: LoggedRows,
     /// Rows that the file took whole.
     pub rows_written: u64,
     /// Rows that it could not take.
     pub rows_lost: u64,
     /// Why not, in the system's words.
     pub failure: Option<String>,
+}
+
+/// What the rows of a log are rows of, and what is needed to see that none is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoggedRows {
+    /// All transactions, but for those that sampling left out.
+    Transactions {
+        /// How many that were.
+        left_out: u64,
+    },
+    /// In pgbench's format aborted transactions and those before the window have no row.
+    AttemptedInWindow {
+        /// How many of the others sampling left out.
+        left_out: u64,
+    },
+    /// Intervals with all transactions.
+    Intervals {
+        /// How many of them are in the rows.
+        transactions: u64,
+    },
+    /// Intervals in pgbench's format.
+    IntervalsOfAttempted {
+        /// How many transactions are in the rows.
+        transactions: u64,
+    },
 }
 
 /// Shares of the time of all clients, together 1.
@@ -396,13 +423,24 @@ impl RunResult {
             total.latency.count(),
             total.processed,
         );
-        if let Some(log) = &measured.log {
+        for log in &measured.logs {
             let rows = log.rows_written + log.rows_lost;
-            books.same(
-                "rows of the log",
-                rows,
-                total.recorded() + measured.before_window,
-            );
+            let recorded = total.recorded() + measured.before_window;
+            let attempted = total.attempted();
+            match log.rows {
+                LoggedRows::Transactions { left_out } => {
+                    books.same("rows of the log", rows + left_out, recorded);
+                }
+                LoggedRows::AttemptedInWindow { left_out } => {
+                    books.same("rows of the log", rows + left_out, attempted);
+                }
+                LoggedRows::Intervals { transactions } => {
+                    books.same("transactions in the intervals", transactions, recorded);
+                }
+                LoggedRows::IntervalsOfAttempted { transactions } => {
+                    books.same("transactions in the intervals", transactions, attempted);
+                }
+            }
         }
         if let Some(schedule) = &self.facts.schedule
             && schedule.due.slots < total.recorded()
@@ -496,6 +534,7 @@ mod tests {
         };
         let log = |rows_written| LogResult {
             path: PathBuf::new(),
+            rows: LoggedRows::Transactions { left_out: 0 },
             rows_written,
             rows_lost: 1,
             failure: None,
@@ -517,13 +556,18 @@ mod tests {
             assert!(found.contains(&expected.to_owned()), "{found:?}");
         }
         let mut result = result();
-        result.measured.log = Some(log(1));
+        result.measured.logs = vec![log(1)];
         assert_eq!(
             result.check_books(),
             ["rows of the log: 2, where 3 were recorded"]
         );
-        result.measured.log = Some(log(2));
+        result.measured.logs = vec![log(2)];
         assert_eq!(result.check_books(), Vec::<String>::new());
+        result.measured.logs[0].rows = LoggedRows::Intervals { transactions: 2 };
+        assert_eq!(
+            result.check_books(),
+            ["transactions in the intervals: 2, where 3 were recorded"]
+        );
     }
 
     #[test]

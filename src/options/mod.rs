@@ -9,6 +9,7 @@ mod complaint;
 mod expand;
 mod help;
 mod into_plan;
+mod logs;
 mod scripts;
 mod values;
 

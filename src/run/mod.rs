@@ -136,7 +136,6 @@ pub fn measure(
     let values = ValueSources::read(&plan.scripts)?;
     let addresses = look_up::addresses(&target);
     let prepared = prepare::prepare(&plan, &target, signals, around)?;
-    let log = prepare::open_log(&plan, signals, &around.clock)?;
     let run = Arc::new(RunContext::new(
         plan,
         target,
@@ -145,7 +144,8 @@ pub fn measure(
         prepared.scale,
         around.clock.clone(),
     ));
-    let driven = threads::drive(&run, log, &prepared.server, signals, &around.console)?;
+    let logs = prepare::open_logs(&run, signals)?;
+    let driven = threads::drive(&run, logs, &prepared.server, signals, &around.console)?;
     let facts = facts::gather(&run, &prepared, &driven, signals, &around.console);
     Ok(RunResult {
         facts,
@@ -175,11 +175,7 @@ fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> ExitStatus {
     for warning in report::warnings(result) {
         around.console.warning(&warning);
     }
-    let lost_rows = result
-        .measured
-        .log
-        .as_ref()
-        .is_some_and(|log| log.rows_lost > 0);
+    let lost_rows = result.measured.logs.iter().any(|log| log.rows_lost > 0);
     let status = ExitStatus::of_result(
         result,
         lost_rows || unwritten.is_some() || !violations.is_empty(),
@@ -218,7 +214,7 @@ mod tests {
         let mut out_of_balance = testing::timed();
         out_of_balance.measured.total.processed += 1;
         let mut cut_log = testing::timed();
-        cut_log.measured.log = Some(testing::cut_log(700, 300));
+        cut_log.measured.logs = vec![testing::cut_log(700, 300)];
         for (result, status, essence) in [
             (testing::timed(), ExitStatus::Success, ""),
             (

@@ -38,7 +38,7 @@ pub(super) struct Driven {
 /// error if there was no run, or the user did not wait for what it measured.
 pub(super) fn drive(
     run: &Arc<RunContext>,
-    log: Option<Log>,
+    logs: Vec<Box<dyn Log>>,
     server: &ServerFacts,
     signals: &Signals,
     console: &Console,
@@ -49,7 +49,7 @@ pub(super) fn drive(
     let threads = 0..run.plan.load.threads;
     let (returns, emptied): (Vec<_>, Vec<_>) = threads.map(|_| bounded(EMPTIED_BATCHES)).unzip();
 
-    let collected = spawn_collector(run, log, console, incoming, returns)?;
+    let collected = spawn_collector(run, logs, console, incoming, returns)?;
     let mut workers = Vec::new();
     let mut wakers = Vec::new();
     for (id, emptied) in (0..).zip(emptied) {
@@ -120,7 +120,7 @@ fn await_collector(
 /// The collector on a thread of its own; what it measured comes over the channel in the end.
 fn spawn_collector(
     run: &RunContext,
-    log: Option<Log>,
+    logs: Vec<Box<dyn Log>>,
     console: &Console,
     incoming: Receiver<ToCollector>,
     returns: Vec<Sender<Vec<Event>>>,
@@ -135,12 +135,12 @@ fn spawn_collector(
         latency_limit: run.plan.load.latency_limit,
         with_retries: run.plan.load.max_tries != Some(1),
         progress: match run.plan.progress {
-            Some(interval) => Progress::Lines(interval),
+            Some(lines) => Progress::Lines(lines),
             None if console.is_terminal() => Progress::Live,
             None => Progress::Silent,
         },
     };
-    let collector = Collector::new(plan, run.clock.clone(), log, Box::new(std::io::stderr()));
+    let collector = Collector::new(plan, run.clock.clone(), logs, Box::new(std::io::stderr()));
     let (sender, collected) = bounded(1);
     std::thread::Builder::new()
         .name("collector".to_owned())

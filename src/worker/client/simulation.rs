@@ -241,7 +241,7 @@ impl Simulation {
         let mut collector = Collector::new(
             plan,
             self.run.clock.clone(),
-            None,
+            Vec::new(),
             Box::new(std::io::sink()),
         );
         for report in self.reports.try_iter() {

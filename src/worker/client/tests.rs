@@ -68,6 +68,7 @@ pub(super) fn context(script: &str, load: Load) -> RunContext {
             explicit: true,
         },
         log: None,
+        intervals: None,
         progress: None,
         dry_run: false,
         load,
