@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::conninfo::Target;
+use crate::conninfo::{Presentation, Target};
 use crate::event::{Failure, SqlState};
 use crate::script::ScriptSet;
 
@@ -151,8 +151,8 @@ pub enum ServerChoice {
     Temporary {
         /// How it is made.
         cluster: ClusterPlan,
-        /// How clients present themselves to it; where it is and as whom, it says itself.
-        manners: Target,
+        /// How clients present themselves to it.
+        presentation: Presentation,
     },
 }
 

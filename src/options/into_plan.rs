@@ -214,7 +214,7 @@ fn server(
             scale: arguments.tables.scale.unwrap_or(1),
             quiet: arguments.tables.quiet,
         },
-        manners: target(arguments, environment)?,
+        presentation: target(arguments, environment)?.into_presentation(),
     })
 }
 

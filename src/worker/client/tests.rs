@@ -6,13 +6,15 @@ use crossbeam_channel::{Receiver, unbounded};
 
 use super::*;
 use crate::conninfo::{Host, HostName, Target};
-use crate::event::{Abort, Level, Outcome, Phase, Report, SpanKind, SqlState, TransactionRecord};
+use crate::event::{
+    Abort, Level, Outcome, Phase, SpanKind, SqlState, ToCollector, TransactionRecord,
+};
 use crate::plan::{
     LeadIn, Load, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum,
 };
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
-use crate::transport::resolve;
+use crate::transport::look_up;
 use crate::values::ValueSources;
 
 /// A client on a stage: the test plays its server, its worker and the clock.
@@ -26,7 +28,7 @@ struct Stage {
     told: Vec<SqlState>,
     notices: Sender<Notice>,
     notified: Receiver<Notice>,
-    reports: Receiver<Report>,
+    reports: Receiver<ToCollector>,
     client: Client,
 }
 
@@ -56,7 +58,7 @@ fn target() -> Target {
 pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
     let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
     scripts.add_file("test.sql", script.as_bytes(), 1);
-    let addresses = resolve::addresses(&target());
+    let addresses = look_up::addresses(&target());
     let plan = RunPlan {
         server: ServerChoice::Given(target()),
         scripts: scripts.finish().unwrap(),
@@ -206,8 +208,8 @@ impl Stage {
         let (mut events, mut texts) = (Vec::new(), Vec::new());
         for report in self.reports.try_iter() {
             match report {
-                Report::Batch(batch) => events.extend(batch.events),
-                Report::Message(message) if message.level == Level::Error => {
+                ToCollector::Batch(batch) => events.extend(batch.events),
+                ToCollector::Message(message) if message.level == Level::Error => {
                     texts.push(message.text);
                 }
                 _ => {}
@@ -222,7 +224,7 @@ impl Stage {
         let reports = self.reports.try_iter();
         reports
             .filter_map(|report| match report {
-                Report::Message(message) if message.level == Level::Info => Some(message.text),
+                ToCollector::Message(message) if message.level == Level::Info => Some(message.text),
                 _ => None,
             })
             .collect()
