@@ -177,6 +177,32 @@ pub struct ConnectionRecord {
     pub finished_at: Timestamp,
 }
 
+/// What became of one execution of a command. Sent only where commands are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandRecord {
+    /// Global number of the client, from 0.
+    pub client: u32,
+    /// Index of the script, from 0.
+    pub script: u8,
+    /// Index of the command in its script, from 0.
+    pub command: u32,
+    /// What became of it.
+    pub end: CommandEnd,
+    /// From its beginning until what it waits for was there, ns; 0 unless it is done.
+    pub duration_ns: u64,
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CommandEnd {
+    /// It was executed.
+    Done,
+    /// Its error made the transaction fail for good.
+    Failed,
+    /// Its error made the transaction begin again.
+    Retried,
+}
+
 /// The last word about a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientRecord {
@@ -231,6 +257,8 @@ pub struct WorkerRecord {
 pub enum Event {
     /// A transaction ended (or was skipped).
     Transaction(TransactionRecord),
+    /// A command was executed or failed.
+    Command(CommandRecord),
     /// A client connected, failed to, or disconnected.
     Connection(ConnectionRecord),
     /// A client is done.

@@ -53,6 +53,8 @@ pub struct RunPlan {
     pub intervals: Option<IntervalPlan>,
     /// The progress line, if one is printed.
     pub progress: Option<ProgressPlan>,
+    /// Report each command of the scripts (`-r`).
+    pub per_command: bool,
     /// Only say what would be done.
     pub dry_run: bool,
 }

@@ -211,6 +211,7 @@ impl Collector {
             match event {
                 Event::Transaction(record) => self.transaction(worker, &record),
                 Event::Connection(span) => self.connection(span),
+                Event::Command(_) => {}
                 Event::ClientDone(record) => self.clients[record.client as usize].done(record),
                 Event::WorkerDone(record) => self.worker_done(record),
             }

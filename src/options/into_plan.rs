@@ -64,6 +64,7 @@ pub(super) fn into_plan(
         log: logs::log(arguments),
         intervals: logs::intervals(arguments),
         progress: progress(&arguments.show),
+        per_command: false,
         dry_run: arguments.show.dry_run,
     })))
 }
