@@ -1,11 +1,14 @@
 //! What all workers of a run share and none of them changes.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use crate::conninfo::{Addresses, Target};
-use crate::plan::RunPlan;
+use crate::event::SqlState;
+use crate::plan::{Pacing, RunPlan};
 use crate::protocol::{ChannelBinding, Startup};
 use crate::random::{Generator, Seeds};
+use crate::schedule::Schedule;
 use crate::script::{Automatic, Script, Sql, Variables};
 use crate::time::Clock;
 use crate::values::ValueSources;
@@ -23,6 +26,10 @@ pub struct RunContext {
     pub plan: RunPlan,
     /// Rows for the scripts' `\values`.
     pub values: ValueSources,
+    /// When transactions are due, under a rate.
+    pub schedule: Option<Schedule>,
+    /// Which kinds of errors have been told.
+    pub first_errors: FirstErrors,
     /// Seeds of all streams.
     pub seeds: Seeds,
     /// Names of the prepared statements, by number of the SQL command.
@@ -51,6 +58,14 @@ impl RunContext {
             statement_names: (0..plan.scripts.sql_commands)
                 .map(|number| format!("P_{number}"))
                 .collect(),
+            schedule: match plan.load.pacing {
+                Pacing::ClosedLoop => None,
+                Pacing::Rate(rate) => {
+                    let throttle = Generator::new(seeds.threads[0].throttle);
+                    Some(Schedule::new(rate, throttle))
+                }
+            },
+            first_errors: FirstErrors::default(),
             clock,
             values,
             target,
@@ -76,6 +91,11 @@ impl RunContext {
     /// The stream by which a thread chooses scripts.
     pub fn choose_generator(&self, thread: u32) -> Generator {
         Generator::new(self.seeds.threads[thread as usize].choose)
+    }
+
+    /// The stream by which the transactions of a thread are chosen that are logged.
+    pub fn sample_generator(&self, thread: u32) -> Generator {
+        Generator::new(self.seeds.threads[thread as usize].sample)
     }
 
     /// The stream of a client's random functions.
@@ -115,6 +135,23 @@ impl RunContext {
             password: self.target.password.as_deref(),
             channel_binding: ChannelBinding::Unsupported,
         }
+    }
+}
+
+/// SQLSTATEs of failed transactions that have been told of, over all threads.
+#[derive(Debug, Default)]
+pub struct FirstErrors(Mutex<Vec<SqlState>>);
+
+impl FirstErrors {
+    /// Whether this is asked for `sqlstate` for the first time. Takes a lock: each thread asks once
+    /// for each SQLSTATE.
+    pub fn is_first(&self, sqlstate: SqlState) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = !told.contains(&sqlstate);
+        if first {
+            told.push(sqlstate);
+        }
+        first
     }
 }
 

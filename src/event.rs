@@ -3,6 +3,7 @@
 //! Stamps are facts; every figure (latency, service time, lag, response time) is a *method*, so
 //! that there is one definition of it.
 
+pub use crate::sqlstate::SqlState;
 use crate::time::Timestamp;
 
 /// How a transaction ended. Every transaction that was attempted or aborted has one.
@@ -65,23 +66,6 @@ pub enum Phase {
     Warmup,
     /// Inside the measured window.
     Run,
-}
-
-/// A five-character SQLSTATE, all zero bytes where there is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SqlState(pub [u8; 5]);
-
-impl SqlState {
-    /// No SQLSTATE: the error, if any, did not come from a server.
-    pub const NONE: SqlState = SqlState([0; 5]);
-
-    /// The code as text, empty for [`SqlState::NONE`].
-    pub fn as_str(&self) -> &str {
-        match self.0 {
-            [0, ..] => "",
-            _ => std::str::from_utf8(&self.0).unwrap_or("?????"),
-        }
-    }
 }
 
 /// One transaction as the worker saw it. 64 bytes, so that a batch of them is small.
@@ -285,8 +269,6 @@ pub enum Level {
     Error,
     /// Prefixed `detail: `: more about the error before it.
     Detail,
-    /// Prefixed `warning: `.
-    Warning,
     /// Only the program's name before it.
     Info,
     /// Printed as it is (output of `debug()`, `\shell`).
@@ -295,7 +277,7 @@ pub enum Level {
 
 /// Everything that flows to the collector, on one channel, so that order is kept.
 #[derive(Debug)]
-pub enum Report {
+pub enum ToCollector {
     /// Measured events.
     Batch(Batch),
     /// A line for the user.

@@ -25,6 +25,7 @@
 //! | [`console`] | standard error, but for the time of a run | |
 //! | [`time`] | the only reader of the clock | everything else |
 //! | [`random`] | generator, streams, distributions, bit for bit those of pgbench | time |
+//! | [`schedule`] | when transactions are due under a rate | sockets, reports |
 //! | [`script`] | text in, commands out; evaluation | I/O, time, protocol |
 //! | [`protocol`] | a session without a socket: bytes in, bytes and events out | sockets, time |
 //! | [`context`] | what all workers of a run share: the plan, and what the server told | threads |
@@ -37,7 +38,9 @@
 //! | [`result`] | a finished run as data; each figure is a method with its formula | formatting |
 //! | [`report`] | a result to a writer | clocks, stdout |
 //! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
+//! | [`users`] | the users of this machine | directory services |
 //! | [`spelling`] | which name was meant by a word that is none | names |
+//! | [`sqlstate`] | codes of the server's errors | |
 //! | [`error`] | errors by cause | formatting |
 //!
 //! # Invariants
@@ -64,7 +67,8 @@
 //! - *A script function*: one row in [`script::FUNCTIONS`], its function and a test under it.
 //! - *A meta command*: a variant of [`script::CommandKind`] and its row in the keyword table; the
 //!   compiler then asks for its arm in the client.
-//! - *A log column*: the field list in `collector::log`; header and row come from it.
+//! - *A log column*: the field list in `collector::log::transactions` or `collector::log::intervals`;
+//!   header and row come from it.
 //! - *An option*: a field with full-sentence help in its group of [`options`], a field in
 //!   [`plan`], one line in `into_plan`, rows in the option table test, a line in the README.
 //! - *A kind of failure, an initialisation step, a way to authenticate*: a variant of the enum; no
@@ -92,12 +96,15 @@ pub mod random;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod schedule;
 pub mod script;
 pub mod server;
 pub mod spelling;
+pub mod sqlstate;
 pub mod stats;
 pub mod time;
 pub mod transport;
+pub mod users;
 pub mod values;
 pub mod worker;
 

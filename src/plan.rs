@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::conninfo::Target;
+use crate::conninfo::{Presentation, Target};
+use crate::event::{Failure, SqlState};
 use crate::script::ScriptSet;
 
 /// What the program was called for. An option that makes no sense in a mode was refused before.
@@ -46,12 +47,99 @@ pub struct RunPlan {
     pub vacuum: Vacuum,
     /// The seed of all random streams.
     pub seed: Seed,
-    /// The per-transaction log, if one is written.
-    pub log: Option<PathBuf>,
-    /// Interval of the progress line, if one is printed.
-    pub progress: Option<Duration>,
+    /// The log of transactions, if one is written.
+    pub log: Option<LogPlan>,
+    /// The file of intervals, if one is written.
+    pub intervals: Option<IntervalPlan>,
+    /// The progress line, if one is printed.
+    pub progress: Option<ProgressPlan>,
     /// Only say what would be done.
     pub dry_run: bool,
+}
+
+/// The log of transactions (`-l`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogPlan {
+    /// Where. A name that ends in `.gz` asks for compression; further files get a number.
+    pub path: PathBuf,
+    /// What it looks like.
+    pub format: LogFormat,
+    /// What it has a row for.
+    pub rows: LogRows,
+}
+
+/// What a log looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// CSV with a header, one file for the run.
+    Csv(CsvStyle),
+    /// pgbench's lines, one file a thread.
+    Pgbench(PgbenchFields),
+}
+
+/// How a CSV log looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CsvStyle {
+    /// How moments are told.
+    pub time: LogTime,
+    /// Go on in a new file after so many rows, at least 1.
+    pub rows_each_file: Option<u64>,
+}
+
+/// How a log tells moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogTime {
+    /// Date and time in UTC.
+    Utc,
+    /// Date and time in the system's time zone.
+    Local,
+    /// Microseconds since 1970.
+    Epoch,
+    /// Not at all, but for the time since the window began.
+    None,
+}
+
+/// Which fields pgbench's lines have; they depend on the options of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PgbenchFields {
+    /// The schedule lag (`--rate`).
+    pub lag: bool,
+    /// Retries (`--max-tries` other than 1).
+    pub retries: bool,
+    /// The kind of a failure (`--failures-detailed`), not the word `failed`.
+    pub failures_detailed: bool,
+    /// The sixteenth field of an aggregate (`--continue-on-error`).
+    pub other_failures: bool,
+}
+
+/// What a log has a row for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LogRows {
+    /// Every transaction, or with a sampling rate (above 0, at most 1) that share of them.
+    Transactions {
+        /// The share.
+        sampling_rate: Option<f64>,
+    },
+    /// Every interval of this length; for pgbench's format whole seconds.
+    Intervals(Duration),
+}
+
+/// The file of intervals (`--interval-csv`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntervalPlan {
+    /// Where. A name that ends in `.gz` asks for compression.
+    pub path: PathBuf,
+    /// Time from row to row.
+    pub length: Duration,
+}
+
+/// The progress line (`-P`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgressPlan {
+    /// Time from line to line.
+    pub interval: Duration,
+    /// It tells the time since 1970 (`--progress-timestamp`).
+    pub unix_time: bool,
 }
 
 /// Which server.
@@ -63,8 +151,8 @@ pub enum ServerChoice {
     Temporary {
         /// How it is made.
         cluster: ClusterPlan,
-        /// How clients present themselves to it; where it is and as whom, it says itself.
-        manners: Target,
+        /// How clients present themselves to it.
+        presentation: Presentation,
     },
 }
 
@@ -151,6 +239,17 @@ impl LeadIn {
     }
 }
 
+impl OnError {
+    /// Whether an error of the server with this SQLSTATE fails the transaction and leaves the
+    /// client alive; others end the client.
+    pub fn fails(&self, sqlstate: SqlState) -> bool {
+        match Failure::of(sqlstate) {
+            Failure::Serialization | Failure::Deadlock => true,
+            Failure::Other => self.go_on,
+        }
+    }
+}
+
 /// What an error of the server does, besides failing or ending what it belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OnError {
@@ -160,6 +259,8 @@ pub struct OnError {
     pub exit: bool,
     /// Each failed try is told.
     pub verbose: bool,
+    /// Of failed transactions the first of each SQLSTATE is told.
+    pub tell_first: bool,
 }
 
 /// When a run ends.

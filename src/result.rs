@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::error::Signal;
 use crate::event::{ClientEnd, WorkerRecord};
 use crate::plan::{QueryMode, StopRule};
+use crate::schedule::Due;
 use crate::stats::{Histogram, Noise, Series, Stats};
 use crate::time::Timestamp;
 
@@ -41,6 +42,8 @@ pub struct Facts {
     pub max_tries: Option<u32>,
     /// When the run was to end.
     pub stop: StopRule,
+    /// What the schedule owed, under a rate.
+    pub schedule: Option<ScheduleFacts>,
     /// Transactions slower than this are late.
     pub latency_limit: Option<Duration>,
     /// A new connection for each transaction (`-C`).
@@ -53,6 +56,23 @@ pub struct Facts {
     pub interrupted: Option<Signal>,
     /// How far the wall clock was stepped until the run was over, ns; positive is forward.
     pub wall_step_ns: i128,
+}
+
+/// The schedule of a run with a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScheduleFacts {
+    /// Transactions a second.
+    pub rate: f64,
+    /// What was due in the measured window.
+    pub due: Due,
+}
+
+impl ScheduleFacts {
+    /// Due transactions that never began: the end came, their client died, their connect was cut
+    /// off, or nobody had taken them.
+    pub fn abandoned(&self, total: &Stats) -> u64 {
+        self.due.slots.saturating_sub(total.recorded())
+    }
 }
 
 /// A script as the summary names it.
@@ -76,7 +96,7 @@ pub struct Partitions {
 /// By what means clients connected, in the words of the `connections =` line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionWords {
-    /// `socket` or `TCP`.
+    /// `socket` or `TCP`; `unknown` if no client was let in.
     pub transport: String,
     /// `no TLS`, or its version.
     pub tls: String,
@@ -121,8 +141,8 @@ pub struct Measured {
     pub workers: Vec<WorkerRecord>,
     /// The window in points of time.
     pub series: Series,
-    /// What became of the per-transaction log, if one was written.
-    pub log: Option<LogResult>,
+    /// What became of the log and the file of intervals, as far as they were written.
+    pub logs: Vec<LogResult>,
 }
 
 /// The measured window.
@@ -212,17 +232,44 @@ pub struct Connections {
     pub failed: u64,
 }
 
-/// What became of the per-transaction log.
+/// What became of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogResult {
     /// Where it lies.
     pub path: PathBuf,
+    /// What its rows are rows of.
+    pub rows: LoggedRows,
     /// Rows that the file took whole.
     pub rows_written: u64,
     /// Rows that it could not take.
     pub rows_lost: u64,
     /// Why not, in the system's words.
     pub failure: Option<String>,
+}
+
+/// What the rows of a log are rows of, and what is needed to see that none is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoggedRows {
+    /// All transactions, but for those that sampling left out.
+    Transactions {
+        /// How many that were.
+        left_out: u64,
+    },
+    /// In pgbench's format aborted transactions and those before the window have no row.
+    AttemptedInWindow {
+        /// How many of the others sampling left out.
+        left_out: u64,
+    },
+    /// Intervals with all transactions.
+    Intervals {
+        /// How many of them are in the rows.
+        transactions: u64,
+    },
+    /// Intervals in pgbench's format.
+    IntervalsOfAttempted {
+        /// How many transactions are in the rows.
+        transactions: u64,
+    },
 }
 
 /// Shares of the time of all clients, together 1.
@@ -376,13 +423,30 @@ impl RunResult {
             total.latency.count(),
             total.processed,
         );
-        if let Some(log) = &measured.log {
+        for log in &measured.logs {
             let rows = log.rows_written + log.rows_lost;
-            books.same(
-                "rows of the log",
-                rows,
-                total.recorded() + measured.before_window,
-            );
+            let recorded = total.recorded() + measured.before_window;
+            let attempted = total.attempted();
+            match log.rows {
+                LoggedRows::Transactions { left_out } => {
+                    books.same("rows of the log", rows + left_out, recorded);
+                }
+                LoggedRows::AttemptedInWindow { left_out } => {
+                    books.same("rows of the log", rows + left_out, attempted);
+                }
+                LoggedRows::Intervals { transactions } => {
+                    books.same("transactions in the intervals", transactions, recorded);
+                }
+                LoggedRows::IntervalsOfAttempted { transactions } => {
+                    books.same("transactions in the intervals", transactions, attempted);
+                }
+            }
+        }
+        if let Some(schedule) = &self.facts.schedule
+            && schedule.due.slots < total.recorded()
+            && !schedule.due.approximate
+        {
+            books.same("due by schedule", schedule.due.slots, total.recorded());
         }
         self.check_transactions_of_clients(&mut books);
         books.violations
@@ -444,6 +508,7 @@ mod tests {
                 threads: 1,
                 max_tries: Some(1),
                 stop,
+                schedule: None,
                 latency_limit: None,
                 connect_per_transaction: false,
                 connection: ConnectionWords::default(),
@@ -469,6 +534,7 @@ mod tests {
         };
         let log = |rows_written| LogResult {
             path: PathBuf::new(),
+            rows: LoggedRows::Transactions { left_out: 0 },
             rows_written,
             rows_lost: 1,
             failure: None,
@@ -490,13 +556,18 @@ mod tests {
             assert!(found.contains(&expected.to_owned()), "{found:?}");
         }
         let mut result = result();
-        result.measured.log = Some(log(1));
+        result.measured.logs = vec![log(1)];
         assert_eq!(
             result.check_books(),
             ["rows of the log: 2, where 3 were recorded"]
         );
-        result.measured.log = Some(log(2));
+        result.measured.logs = vec![log(2)];
         assert_eq!(result.check_books(), Vec::<String>::new());
+        result.measured.logs[0].rows = LoggedRows::Intervals { transactions: 2 };
+        assert_eq!(
+            result.check_books(),
+            ["transactions in the intervals: 2, where 3 were recorded"]
+        );
     }
 
     #[test]

@@ -1,46 +1,58 @@
-//! The measured window cut into intervals of equal length, each closed when every worker has said
-//! that nothing more will come for it. Knows neither how they are shown nor the clock.
+//! A part of the run cut into intervals of equal length, each closed when every worker has said
+//! that nothing more will come for it. Knows neither what is kept of them, nor how they are shown,
+//! nor the clock.
 
 use std::collections::VecDeque;
 
-use crate::event::TransactionRecord;
 use crate::stats::Stats;
 
-/// A closed interval. Times count from the beginning of the window.
+/// What is kept of an interval.
+pub(super) trait Kept: Default {
+    /// Adds everything that `other` holds.
+    fn merge(&mut self, other: &Self);
+}
+
+impl Kept for Stats {
+    fn merge(&mut self, other: &Self) {
+        Stats::merge(self, other);
+    }
+}
+
+/// A closed interval. Times count from the beginning of the part.
 #[derive(Debug)]
-pub(super) struct Interval {
+pub(super) struct Interval<K = Stats> {
     /// Its beginning, ns.
     pub(super) begins_ns: u64,
     /// Its length, ns; above 0.
     pub(super) length_ns: u64,
-    /// The transactions that were completed in it.
-    pub(super) stats: Stats,
+    /// What was completed in it.
+    pub(super) kept: K,
 }
 
-impl Interval {
+impl<K> Interval<K> {
     /// Its end, ns.
     pub(super) fn ends_ns(&self) -> u64 {
         self.begins_ns + self.length_ns
     }
 
-    /// Transactions processed per second.
-    pub(super) fn tps(&self) -> f64 {
-        self.stats.processed as f64 * 1e9 / self.length_ns as f64
+    /// So many things as a number a second.
+    pub(super) fn per_second(&self, count: u64) -> f64 {
+        count as f64 * 1e9 / self.length_ns as f64
     }
 }
 
 /// Intervals being filled.
-pub(super) struct Intervals {
+pub(super) struct Intervals<K = Stats> {
     length_ns: u64,
-    /// Where the window is expected to end. An interval that reaches it is held open for half an
+    /// Where the part is expected to end. An interval that reaches it is held open for half an
     /// interval more, so that a straggler of a few milliseconds gets no line of its own.
     expected_end_ns: u64,
     begins_ns: u64,
-    open: VecDeque<Stats>,
+    open: VecDeque<K>,
 }
 
-impl Intervals {
-    /// Intervals of `length_ns` (above 0); the window is expected to end at `expected_end_ns`.
+impl<K: Kept> Intervals<K> {
+    /// Intervals of `length_ns` (above 0); the part is expected to end at `expected_end_ns`.
     pub(super) fn new(length_ns: u64, expected_end_ns: Option<u64>) -> Self {
         Intervals {
             length_ns: length_ns.max(1),
@@ -50,24 +62,20 @@ impl Intervals {
         }
     }
 
-    /// Adds a transaction that was completed `at_ns` after the window began. The end of an interval
-    /// belongs to it: workers say that everything *up to* a moment has been sent.
-    pub(super) fn record(
-        &mut self,
-        at_ns: u64,
-        record: &TransactionRecord,
-        latency_limit_ns: Option<u64>,
-    ) {
+    /// What is kept of the interval in which something was completed, `at_ns` after the part began.
+    /// The end of an interval belongs to it: workers say that everything *up to* a moment has been
+    /// sent.
+    pub(super) fn at(&mut self, at_ns: u64) -> &mut K {
         let since_begin_ns = at_ns.saturating_sub(self.begins_ns);
         let index = (since_begin_ns.saturating_sub(1) / self.length_ns) as usize;
         while self.open.len() <= index {
-            self.open.push_back(Stats::default());
+            self.open.push_back(K::default());
         }
-        self.open[index].record(record, latency_limit_ns);
+        &mut self.open[index]
     }
 
     /// The next interval that is over when everything up to `through_ns` is known.
-    pub(super) fn close_next(&mut self, through_ns: u64) -> Option<Interval> {
+    pub(super) fn close_next(&mut self, through_ns: u64) -> Option<Interval<K>> {
         let ends_ns = self.begins_ns + self.length_ns;
         let known_by_ns = match self.is_last(ends_ns) {
             true => ends_ns + self.length_ns / 2,
@@ -78,7 +86,7 @@ impl Intervals {
 
     /// The next interval when all is known and the last transaction ended at `end_ns`: the last
     /// one may be shorter, or longer by what was held back for it.
-    pub(super) fn close_rest(&mut self, end_ns: u64) -> Option<Interval> {
+    pub(super) fn close_rest(&mut self, end_ns: u64) -> Option<Interval<K>> {
         let rest_ns = end_ns.saturating_sub(self.begins_ns);
         let held = self.is_last(self.begins_ns + self.length_ns);
         let longest_ns = match held {
@@ -96,19 +104,19 @@ impl Intervals {
         ends_ns >= self.expected_end_ns
     }
 
-    fn close(&mut self, length_ns: u64) -> Interval {
-        let mut stats = self.open.pop_front().unwrap_or_default();
+    fn close(&mut self, length_ns: u64) -> Interval<K> {
+        let mut kept = self.open.pop_front().unwrap_or_default();
         if length_ns > self.length_ns
             && let Some(held_back) = self.open.pop_front()
         {
-            stats.merge(&held_back);
+            kept.merge(&held_back);
         }
         let begins_ns = self.begins_ns;
         self.begins_ns += length_ns;
         Interval {
             begins_ns,
             length_ns,
-            stats,
+            kept,
         }
     }
 }
@@ -127,9 +135,9 @@ mod tests {
         known_ms: u64,
         end_ms: u64,
     ) -> Vec<(u64, u64, u64)> {
-        let mut intervals = Intervals::new(1_000 * MS, expected_end_ms.map(|ms| ms * MS));
+        let mut intervals = Intervals::<Stats>::new(1_000 * MS, expected_end_ms.map(|ms| ms * MS));
         for ms in completed_ms {
-            intervals.record(ms * MS, &transaction(0, 1), None);
+            intervals.at(ms * MS).record(&transaction(0, 1), None);
         }
         let mut all = Vec::new();
         while let Some(interval) = intervals.close_next(known_ms * MS) {
@@ -139,7 +147,7 @@ mod tests {
             all.push(interval);
         }
         all.iter()
-            .map(|i| (i.ends_ns() / MS, i.length_ns / MS, i.stats.processed))
+            .map(|i| (i.ends_ns() / MS, i.length_ns / MS, i.kept.processed))
             .collect()
     }
 

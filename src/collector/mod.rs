@@ -1,4 +1,4 @@
-//! The collector: the one thread that hears all workers. It keeps the figures, writes the log, and
+//! The collector: the one thread that hears all workers. It keeps the figures, writes the logs, and
 //! is the only writer of standard error during a run. It never looks at a socket or a script, and
 //! never sends anything to a worker but its emptied batches.
 //!
@@ -13,7 +13,7 @@ mod progress;
 pub(crate) mod testing;
 mod timeline;
 
-pub use log::Log;
+pub use log::{Log, LogContext, open_intervals, open_log};
 pub use progress::Progress;
 
 use std::io::Write;
@@ -26,11 +26,11 @@ use self::intervals::{Interval, Intervals};
 use self::progress::SoFar;
 use self::timeline::Timeline;
 use crate::event::{
-    Batch, ConnectionRecord, Event, Level, Message, Phase, Report, SpanKind, TransactionRecord,
-    WorkerRecord,
+    Batch, ConnectionRecord, Event, Level, Message, Phase, SpanKind, ToCollector,
+    TransactionRecord, WorkerRecord,
 };
 use crate::plan::StopRule;
-use crate::result::{Connections, Measured, Window};
+use crate::result::{Connections, LogResult, Measured, Window};
 use crate::stats::{Series, Stats};
 use crate::time::{Clock, Timestamp};
 
@@ -62,8 +62,10 @@ pub struct Collector {
     plan: CollectorPlan,
     clock: Clock,
     console: Console,
-    log: Option<Log>,
-    log_flushed_at: Timestamp,
+    logs: Vec<Box<dyn Log>>,
+    logs_flushed_at: Timestamp,
+    /// Every client has begun its part of the window, or is done.
+    lead_in_over: bool,
     begins: Option<Timestamp>,
     told_end: Option<Timestamp>,
     first_connect_at: Option<Timestamp>,
@@ -80,15 +82,15 @@ pub struct Collector {
 
 /// How long to wait for a report before the live line is redrawn.
 const REDRAW: Duration = Duration::from_millis(200);
-/// How long a row of the log may stay in memory.
+/// How long a row of a log may stay in memory.
 const LOG_FLUSH: Duration = Duration::from_secs(1);
 
 impl Collector {
-    /// A collector that writes `log`, if there is one, and says what it has to say on `stderr`.
+    /// A collector that writes `logs` and says what it has to say on `stderr`.
     pub fn new(
         plan: CollectorPlan,
         clock: Clock,
-        log: Option<Log>,
+        logs: Vec<Box<dyn Log>>,
         stderr: Box<dyn Write + Send>,
     ) -> Self {
         let expected_end_ns = match plan.stop {
@@ -100,8 +102,9 @@ impl Collector {
         Collector {
             clock,
             console: Console::new(plan.program, stderr, live),
-            log,
-            log_flushed_at: Timestamp::ZERO,
+            logs,
+            logs_flushed_at: Timestamp::ZERO,
+            lead_in_over: plan.lead_in.is_zero(),
             begins: None,
             told_end: None,
             first_connect_at: None,
@@ -122,7 +125,11 @@ impl Collector {
 
     /// Takes reports until all senders are gone. Emptied batches go back through `returns`, by
     /// number of the worker.
-    pub fn run(mut self, reports: &Receiver<Report>, returns: &[Sender<Vec<Event>>]) -> Measured {
+    pub fn run(
+        mut self,
+        reports: &Receiver<ToCollector>,
+        returns: &[Sender<Vec<Event>>],
+    ) -> Measured {
         loop {
             match reports.recv_timeout(REDRAW) {
                 Ok(report) => {
@@ -141,13 +148,16 @@ impl Collector {
     }
 
     /// Takes one report. An emptied batch comes back, with the number of its worker.
-    pub fn take(&mut self, report: Report) -> Option<(u32, Vec<Event>)> {
+    pub fn take(&mut self, report: ToCollector) -> Option<(u32, Vec<Event>)> {
         match report {
-            Report::Batch(batch) => return Some(self.take_batch(batch)),
-            Report::Message(message) => self.console.message(&message),
-            Report::WindowBegins(begins) => self.begin_window(begins),
-            Report::WindowEnds(ends) => {
+            ToCollector::Batch(batch) => return Some(self.take_batch(batch)),
+            ToCollector::Message(message) => self.console.message(&message),
+            ToCollector::WindowBegins(begins) => self.begin_window(begins),
+            ToCollector::WindowEnds(ends) => {
                 self.told_end = Some(self.told_end.map_or(ends, |earlier| earlier.min(ends)));
+                for log in &mut self.logs {
+                    log.end_window(ends);
+                }
             }
         }
         None
@@ -158,11 +168,7 @@ impl Collector {
         let window = self.window();
         self.show_rest(window);
         self.console.clear();
-        let log = self.log.take().map(|mut log| {
-            log.flush();
-            tell_new_failure(&mut log, &mut self.console);
-            log.finish()
-        });
+        let logs = self.finish_logs(window);
         let ends = window.map_or(Timestamp::MAX, |window| window.ends);
         self.connections.failed = self.clients.iter().map(|c| c.failed_connects(ends)).sum();
         let rows_for = window.unwrap_or(Window::EMPTY);
@@ -184,13 +190,13 @@ impl Collector {
             connections: self.connections,
             workers: self.workers,
             series: self.series,
-            log,
+            logs,
         }
     }
 
     fn begin_window(&mut self, begins: Timestamp) {
         self.begins = Some(begins);
-        if let Some(log) = &mut self.log {
+        for log in &mut self.logs {
             log.begin_window(begins);
         }
     }
@@ -203,7 +209,7 @@ impl Collector {
         } = batch;
         for event in events.drain(..) {
             match event {
-                Event::Transaction(record) => self.transaction(&record),
+                Event::Transaction(record) => self.transaction(worker, &record),
                 Event::Connection(span) => self.connection(span),
                 Event::ClientDone(record) => self.clients[record.client as usize].done(record),
                 Event::WorkerDone(record) => self.worker_done(record),
@@ -211,8 +217,8 @@ impl Collector {
         }
         let known = &mut self.complete_through[worker as usize];
         *known = (*known).max(complete_through);
-        self.show_closed_intervals();
-        self.tend_log(complete_through);
+        self.close_intervals();
+        self.tend_logs(complete_through);
         (worker, events)
     }
 
@@ -221,9 +227,9 @@ impl Collector {
         self.workers.push(record);
     }
 
-    fn transaction(&mut self, record: &TransactionRecord) {
-        if let Some(log) = &mut self.log {
-            log.write(record);
+    fn transaction(&mut self, worker: u32, record: &TransactionRecord) {
+        for log in &mut self.logs {
+            log.transaction(worker, record);
         }
         self.clients[record.client as usize].transaction(record);
         match record.phase {
@@ -240,11 +246,14 @@ impl Collector {
         self.scripts[usize::from(record.script)].record(record, limit_ns);
         self.series.record(at_ns, record);
         if let Some(intervals) = &mut self.intervals {
-            intervals.record(at_ns, record, limit_ns);
+            intervals.at(at_ns).record(record, limit_ns);
         }
     }
 
     fn connection(&mut self, span: ConnectionRecord) {
+        for log in &mut self.logs {
+            log.connection(&span);
+        }
         match span.kind {
             SpanKind::Connect => {
                 let time_ns = span.finished_at.nanos_since(span.started_at);
@@ -275,9 +284,9 @@ impl Collector {
         })
     }
 
-    /// Shows the intervals of which no worker has anything left to say. A worker that is done has
-    /// said its last word, but the end of the window is known only when all are.
-    fn show_closed_intervals(&mut self) {
+    /// Shows and logs the intervals of which no worker has anything left to say. A worker that is
+    /// done has said its last word, but the end of the window is known only when all are.
+    fn close_intervals(&mut self) {
         let Some(begins) = self.begins else { return };
         let known = self
             .complete_through
@@ -292,25 +301,37 @@ impl Collector {
         while let Some(closed) = self.intervals.as_mut().and_then(|i| i.close_next(known_ns)) {
             self.show(&closed);
         }
+        self.lead_in_over |= self.clients.iter().all(Timeline::has_left_lead_in);
+        for log in &mut self.logs {
+            log.complete_through(known, self.lead_in_over);
+        }
     }
 
     /// Shows what is left, up to the end of the window or of its last transaction.
     fn show_rest(&mut self, window: Option<Window>) {
         let Some(window) = window else { return };
-        let last = timeline::last_transaction_ends(&self.clients).unwrap_or_default();
-        let end_ns = window.ends.max(last).nanos_since(window.begins);
+        let end_ns = self.last_moment(window).nanos_since(window.begins);
         while let Some(closed) = self.intervals.as_mut().and_then(|i| i.close_rest(end_ns)) {
             self.show(&closed);
         }
+    }
+
+    /// The end of the window or of its last transaction, whichever is later.
+    fn last_moment(&self, window: Window) -> Timestamp {
+        let last = timeline::last_transaction_ends(&self.clients).unwrap_or_default();
+        window.ends.max(last)
     }
 
     fn show(&mut self, interval: &Interval) {
         self.so_far.add(interval);
         match self.plan.progress {
             Progress::Silent => {}
-            Progress::Lines(_) => {
+            Progress::Lines(lines) => {
+                let at = self.begins.unwrap_or_default() + Duration::from_nanos(interval.ends_ns());
+                let unix_ns = lines.unix_time.then(|| self.clock.unix_ns(at));
+                let with_retries = self.plan.with_retries;
                 self.console
-                    .line(&progress::line(interval, self.plan.with_retries));
+                    .line(&progress::line(interval, unix_ns, with_retries));
             }
             Progress::Live => {
                 let line = progress::live_line(interval, &self.so_far, self.plan.stop);
@@ -330,25 +351,36 @@ impl Collector {
         }
     }
 
-    /// Gives rows to the file once a second, so that a reader can follow and little is lost by
+    /// Gives rows to the files once a second, so that a reader can follow and little is lost by
     /// accident.
-    fn tend_log(&mut self, now: Timestamp) {
-        let Some(log) = &mut self.log else { return };
-        if now != Timestamp::MAX && now - self.log_flushed_at >= LOG_FLUSH {
-            self.log_flushed_at = now;
-            log.flush();
+    fn tend_logs(&mut self, now: Timestamp) {
+        if now != Timestamp::MAX && now - self.logs_flushed_at >= LOG_FLUSH {
+            self.logs_flushed_at = now;
+            self.logs.iter_mut().for_each(|log| log.flush());
         }
-        tell_new_failure(log, &mut self.console);
+        self.tell_new_failures();
     }
-}
 
-/// A log that fails is told at once; what is measured goes on without it.
-fn tell_new_failure(log: &mut Log, console: &mut Console) {
-    if let Some(failure) = log.new_failure() {
-        console.message(&Message {
-            level: Level::Error,
-            text: format!("{failure}; the run goes on without a log"),
-        });
+    /// A log that fails is told at once; what is measured goes on without it.
+    fn tell_new_failures(&mut self) {
+        for log in &mut self.logs {
+            while let Some(failure) = log.new_failure() {
+                self.console.message(&Message {
+                    level: Level::Error,
+                    text: format!("{failure}; the run goes on without it"),
+                });
+            }
+        }
+    }
+
+    fn finish_logs(&mut self, window: Option<Window>) -> Vec<LogResult> {
+        if let Some(window) = window {
+            let ends = self.last_moment(window);
+            self.logs.iter_mut().for_each(|log| log.end(ends));
+        }
+        let results = self.logs.iter_mut().map(|log| log.finish()).collect();
+        self.tell_new_failures();
+        results
     }
 }
 
@@ -362,12 +394,20 @@ mod tests {
     use super::*;
     use crate::event::ClientEnd;
     use crate::event::{Abort, ClientRecord, Outcome};
+    use crate::plan::ProgressPlan;
 
     fn assert_near(found: f64, expected: f64) {
         assert!(
             (found - expected).abs() < 1e-6 * expected.abs(),
             "{found}, not {expected}"
         );
+    }
+
+    fn lines_each(seconds: u64) -> Progress {
+        Progress::Lines(ProgressPlan {
+            interval: Duration::from_secs(seconds),
+            unix_time: false,
+        })
     }
 
     #[test]
@@ -552,15 +592,15 @@ mod tests {
     #[test]
     fn progress_lines_come_each_interval_and_their_sum_is_the_total() {
         let mut story = Story::of_seconds(1, 3);
-        story.plan.progress = Progress::Lines(Duration::from_secs(2));
+        story.plan.progress = lines_each(2);
         let stderr = story.stderr.clone();
         story.works(0, 10, 0, 2_990);
         story.record(transaction(2_990, 3_005));
         story.tell();
         assert_eq!(
             stderr.text(),
-            "progress: 2.0 s, 100.0 tps, lat 10.000 ms stddev 0.000, 0 failed\n\
-             progress: 3.0 s, 99.5 tps, lat 10.050 ms stddev 0.497, 0 failed\n"
+            "progress: 2.0 s, 100.0 tps, lat 10.000 ms stddev 0.000, 0 failed, p99 10.000 ms\n\
+             progress: 3.0 s, 99.5 tps, lat 10.050 ms stddev 0.497, 0 failed, p99 10.000 ms\n"
         );
     }
 
@@ -568,28 +608,32 @@ mod tests {
     fn an_interval_waits_for_every_worker() {
         let mut story = Story::of_seconds(2, 10);
         story.plan.workers = 2;
-        story.plan.progress = Progress::Lines(Duration::from_secs(1));
+        story.plan.progress = lines_each(1);
         let stderr = Memory::default();
-        let mut collector =
-            Collector::new(story.plan, Clock::manual(0), None, Box::new(stderr.clone()));
+        let mut collector = Collector::new(
+            story.plan,
+            Clock::manual(0),
+            Vec::new(),
+            Box::new(stderr.clone()),
+        );
         let batch = |worker, from_ms, to_ms, through_ms| {
             let record = TransactionRecord {
                 client: worker,
                 ..transaction(from_ms, to_ms)
             };
-            Report::Batch(Batch {
+            ToCollector::Batch(Batch {
                 worker,
                 events: vec![Event::Transaction(record)],
                 complete_through: at(through_ms),
             })
         };
-        collector.take(Report::WindowBegins(at(0)));
+        collector.take(ToCollector::WindowBegins(at(0)));
         collector.take(batch(0, 100, 200, 2_500));
         assert_eq!(stderr.text(), "");
         collector.take(batch(1, 500, 900, 1_100));
         assert_eq!(
             stderr.text(),
-            "progress: 1.0 s, 2.0 tps, lat 250.000 ms stddev 150.000, 0 failed\n"
+            "progress: 1.0 s, 2.0 tps, lat 250.000 ms stddev 150.000, 0 failed, p99 399.901 ms\n"
         );
         collector.take(batch(1, 900, 1_900, 2_000));
         assert_eq!(stderr.text().lines().count(), 2);
@@ -599,7 +643,7 @@ mod tests {
     fn retries_are_shown_where_there_can_be_any() {
         let mut story = Story::new(1, StopRule::Transactions(2));
         story.plan.with_retries = true;
-        story.plan.progress = Progress::Lines(Duration::from_secs(5));
+        story.plan.progress = lines_each(5);
         let stderr = story.stderr.clone();
         story.record(TransactionRecord {
             tries: 3,
@@ -612,7 +656,7 @@ mod tests {
         story.tell();
         assert_eq!(
             stderr.text(),
-            "progress: 1.0 s, 1.0 tps, lat 500.000 ms stddev 0.000, 1 failed, 1 retried, 2 retries\n"
+            "progress: 1.0 s, 1.0 tps, lat 500.000 ms stddev 0.000, 1 failed, 1 retried, 2 retries, p99 500.000 ms\n"
         );
     }
 
@@ -620,19 +664,19 @@ mod tests {
     fn messages_are_prefixed_by_their_level() {
         let stderr = Memory::default();
         let plan = Story::of_seconds(1, 1).plan;
-        let mut collector = Collector::new(plan, Clock::manual(0), None, Box::new(stderr.clone()));
+        let mut collector =
+            Collector::new(plan, Clock::manual(0), Vec::new(), Box::new(stderr.clone()));
         for (level, text) in [
             (Level::Error, "a"),
-            (Level::Warning, "b"),
-            (Level::Info, "c"),
+            (Level::Detail, "b"),
             (Level::Plain, "d\ne"),
         ] {
-            collector.take(Report::Message(Message {
+            collector.take(ToCollector::Message(Message {
                 level,
                 text: text.to_owned(),
             }));
         }
-        let expected = "pgmark: error: a\npgmark: warning: b\npgmark: c\nd\ne\n";
+        let expected = "pgmark: error: a\npgmark: detail: b\nd\ne\n";
         assert_eq!(stderr.text(), expected);
     }
 
@@ -641,7 +685,12 @@ mod tests {
         let (sender, receiver) = crossbeam_channel::unbounded();
         let (back, returned) = crossbeam_channel::bounded(4);
         let story = Story::of_seconds(1, 5);
-        let collector = Collector::new(story.plan, Clock::manual(0), None, Box::new(story.stderr));
+        let collector = Collector::new(
+            story.plan,
+            Clock::manual(0),
+            Vec::new(),
+            Box::new(story.stderr),
+        );
         let events = vec![
             Event::Transaction(transaction(0, 1_000)),
             Event::ClientDone(ClientRecord {
@@ -654,8 +703,8 @@ mod tests {
         ];
         let capacity = events.capacity();
         for report in [
-            Report::WindowBegins(at(0)),
-            Report::Batch(Batch {
+            ToCollector::WindowBegins(at(0)),
+            ToCollector::Batch(Batch {
                 worker: 0,
                 events,
                 complete_through: at(1_000),
@@ -674,7 +723,12 @@ mod tests {
     #[test]
     fn a_run_stopped_before_its_window_has_none() {
         let story = Story::of_seconds(1, 5);
-        let collector = Collector::new(story.plan, Clock::manual(0), None, Box::new(story.stderr));
+        let collector = Collector::new(
+            story.plan,
+            Clock::manual(0),
+            Vec::new(),
+            Box::new(story.stderr),
+        );
         let measured = collector.finish();
         assert_eq!(measured.window, None);
         assert_eq!((measured.tps(), measured.average_concurrency()), (0.0, 0.0));

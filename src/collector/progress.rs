@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use super::intervals::Interval;
-use crate::plan::StopRule;
+use crate::plan::{ProgressPlan, StopRule};
 
 /// How a run shows that it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Not at all.
     Silent,
-    /// One line each interval (`-P`), and one for the partial interval at the end.
-    Lines(Duration),
+    /// One line each interval, and one for the partial interval at the end.
+    Lines(ProgressPlan),
     /// One line, redrawn each second; for a terminal.
     Live,
 }
@@ -22,7 +22,7 @@ impl Progress {
     pub(super) fn interval(self) -> Option<Duration> {
         match self {
             Progress::Silent => None,
-            Progress::Lines(interval) => Some(interval),
+            Progress::Lines(lines) => Some(lines.interval),
             Progress::Live => Some(Duration::from_secs(1)),
         }
     }
@@ -31,14 +31,18 @@ impl Progress {
 /// The live line is cut here, so that it never wraps and can be redrawn.
 const LIVE_WIDTH: usize = 80;
 
-/// `progress: 1.0 s, 3389.5 tps, lat 1.164 ms stddev 0.535, 0 failed`, retries after it where a
-/// transaction may be tried again. Time counts from the beginning of the window.
-pub(super) fn line(interval: &Interval, with_retries: bool) -> String {
-    let stats = &interval.stats;
+/// `progress: 1.0 s, 3389.5 tps, lat 1.164 ms stddev 0.535, 0 failed, p99 2.801 ms`, retries before
+/// the percentile where a transaction may be tried again: up to there it is pgbench's line, which
+/// others parse. Time counts from the beginning of the window; it is `unix_ns` where that is given.
+pub(super) fn line(interval: &Interval, unix_ns: Option<i128>, with_retries: bool) -> String {
+    let stats = &interval.kept;
+    let time = match unix_ns {
+        Some(unix_ns) => format!("{:.3}", unix_ns as f64 / 1e9),
+        None => format!("{:.1}", interval.ends_ns() as f64 / 1e9),
+    };
     let mut line = format!(
-        "progress: {:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed",
-        interval.ends_ns() as f64 / 1e9,
-        interval.tps(),
+        "progress: {time} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed",
+        interval.per_second(stats.processed),
         stats.latency.mean_ns() / 1e6,
         stats.latency.stddev_ns() / 1e6,
         stats.failed.total(),
@@ -46,7 +50,8 @@ pub(super) fn line(interval: &Interval, with_retries: bool) -> String {
     if with_retries {
         line += &format!(", {} retried, {} retries", stats.retried, stats.retries);
     }
-    line
+    let p99_ns = stats.latency.percentile_ns(99.0);
+    line + &format!(", p99 {:.3} ms", p99_ns as f64 / 1e6)
 }
 
 /// Totals that the live line shows beside the last interval.
@@ -59,8 +64,8 @@ pub(super) struct SoFar {
 impl SoFar {
     /// Adds a closed interval.
     pub(super) fn add(&mut self, interval: &Interval) {
-        self.processed += interval.stats.processed;
-        self.failed += interval.stats.failed.total();
+        self.processed += interval.kept.processed;
+        self.failed += interval.kept.failed.total();
     }
 }
 
@@ -75,10 +80,10 @@ pub(super) fn live_line(interval: &Interval, so_far: &SoFar, stop: StopRule) -> 
         }
         StopRule::Transactions(_) => format!("{elapsed_s:.0} s"),
     };
-    let latency = &interval.stats.latency;
+    let latency = &interval.kept.latency;
     cut(format!(
         "[{place}] {:.0} tps (avg {:.0})  lat {}  p99 {}  max {} ms  {} failed",
-        interval.tps(),
+        interval.per_second(interval.kept.processed),
         so_far.processed as f64 / elapsed_s,
         three_digits_ms(latency.mean_ns()),
         three_digits_ms(latency.percentile_ns(99.0) as f64),
@@ -125,7 +130,27 @@ mod tests {
         Interval {
             begins_ns: (ends_s - 1) * 1_000_000_000,
             length_ns: 1_000_000_000,
-            stats,
+            kept: stats,
+        }
+    }
+
+    #[test]
+    fn a_line_tells_the_time_as_it_is_wanted() {
+        let two = interval(2, &[1, 3]);
+        for (unix_ns, retries, expected) in [
+            (
+                None,
+                false,
+                "progress: 2.0 s, 2.0 tps, lat 2.000 ms stddev 1.000, 0 failed, p99 2.999 ms",
+            ),
+            (
+                Some(1_796_048_863_118_400_000),
+                true,
+                "progress: 1796048863.118 s, 2.0 tps, lat 2.000 ms stddev 1.000, 0 failed, \
+                 0 retried, 0 retries, p99 2.999 ms",
+            ),
+        ] {
+            assert_eq!(line(&two, unix_ns, retries), expected);
         }
     }
 

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{Collector, CollectorPlan, Log, Progress};
+use super::{Collector, CollectorPlan, Log, LogContext, Progress};
 use crate::event::testing::processed;
 use crate::event::{
-    Batch, ClientEnd, ClientRecord, ConnectionRecord, Event, Phase, Report, SpanKind,
+    Batch, ClientEnd, ClientRecord, ConnectionRecord, Event, Phase, SpanKind, ToCollector,
     TransactionRecord,
 };
 use crate::plan::StopRule;
@@ -26,9 +26,12 @@ pub(crate) fn at(ms: i64) -> Timestamp {
 pub(crate) struct Memory(Arc<Mutex<Vec<u8>>>);
 
 impl Memory {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.0.lock().expect("no writer panicked").clone()
+    }
+
     pub(crate) fn text(&self) -> String {
-        let bytes = self.0.lock().expect("no writer panicked").clone();
-        String::from_utf8(bytes).expect("only text is written")
+        String::from_utf8(self.bytes()).expect("only text is written")
     }
 }
 
@@ -39,6 +42,39 @@ impl Write for Memory {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// A disk with room for so many bytes.
+pub(crate) struct SmallDisk(pub(crate) usize);
+
+impl Write for SmallDisk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0 == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// 2026-11-30T14:25:06.123456 at the start of the clock.
+pub(crate) const UNIX_ORIGIN_NS: i128 = 1_796_048_706_123_456_000;
+
+/// What a log knows of a run of these scripts, ten transactions long, without a lead-in.
+pub(crate) fn log_context(script_names: &[&str]) -> LogContext {
+    LogContext {
+        script_names: script_names.iter().map(|&name| name.to_owned()).collect(),
+        clock: Clock::manual(UNIX_ORIGIN_NS),
+        stop: StopRule::Transactions(10),
+        ramp: Duration::ZERO,
+        warmup: Duration::ZERO,
+        samples: Vec::new(),
     }
 }
 
@@ -57,7 +93,7 @@ pub(crate) fn transaction(from_ms: i64, to_ms: i64) -> TransactionRecord {
 /// A run of one worker: what its clients do, in any order.
 pub(crate) struct Story {
     pub(crate) plan: CollectorPlan,
-    pub(crate) log: Option<Log>,
+    pub(crate) logs: Vec<Box<dyn Log>>,
     pub(crate) stderr: Memory,
     events: Vec<(Timestamp, Event)>,
     told_end: Option<Timestamp>,
@@ -78,7 +114,7 @@ impl Story {
                 with_retries: false,
                 progress: Progress::Silent,
             },
-            log: None,
+            logs: Vec::new(),
             stderr: Memory::default(),
             events: Vec::new(),
             told_end: None,
@@ -167,9 +203,9 @@ impl Story {
     pub(crate) fn tell(mut self) -> Measured {
         self.events.sort_by_key(|(moment, _)| *moment);
         let clock = Clock::manual(0);
-        let mut collector = Collector::new(self.plan, clock, self.log, Box::new(self.stderr));
+        let mut collector = Collector::new(self.plan, clock, self.logs, Box::new(self.stderr));
         let batch = |events, complete_through| {
-            Report::Batch(Batch {
+            ToCollector::Batch(Batch {
                 worker: 0,
                 events,
                 complete_through,
@@ -181,7 +217,7 @@ impl Story {
             .partition(|(_, event)| is_initial_connect(event));
         let before = before.into_iter().map(|(_, event)| event).collect();
         collector.take(batch(before, at(0)));
-        collector.take(Report::WindowBegins(at(0)));
+        collector.take(ToCollector::WindowBegins(at(0)));
         for part in after.chunk_by(|(a, _), (b, _)| tenths(*a) == tenths(*b)) {
             let through = part.last().map_or(at(0), |(moment, _)| *moment);
             collector.take(batch(
@@ -190,7 +226,7 @@ impl Story {
             ));
         }
         if let Some(end) = self.told_end {
-            collector.take(Report::WindowEnds(end));
+            collector.take(ToCollector::WindowEnds(end));
         }
         collector.finish()
     }

@@ -97,6 +97,11 @@ impl Timeline {
         self.done = Some(record);
     }
 
+    /// Whether no transaction from before the window is under way any more.
+    pub(super) fn has_left_lead_in(&self) -> bool {
+        self.last_transaction_ends.is_some() || self.done.is_some()
+    }
+
     /// The latest moment at which a transaction of the window ended.
     pub(super) fn last_transaction_ends(&self) -> Option<Timestamp> {
         self.last_transaction_ends

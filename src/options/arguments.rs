@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser};
 
-use super::values::{self, SeedSource, Steps};
-use crate::plan::{LoadMode, PartitionMethod, QueryMode};
+use super::values::{self, LogFormatName, SeedSource, Steps};
+use crate::plan::{LoadMode, LogTime, PartitionMethod, QueryMode};
 
 /// The command line as typed.
 #[derive(Debug, Parser)]
@@ -150,13 +150,16 @@ pub(super) struct Show {
     /// Only print what would be done: the effective workload and each script's commands as they would be sent, or with -i the rows, bytes and statements; nothing is done, and no server is needed.
     #[arg(long)]
     pub dry_run: bool,
+    /// Tell the time of those lines in seconds since 1970, not since the beginning of the measured time.
+    #[arg(long)]
+    pub progress_timestamp: bool,
 }
 
 /// What is kept in files.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What to keep")]
 pub(super) struct Keep {
-    /// Write a row for every transaction to a CSV file, pgmark_log.PID.csv in the current directory by default.
+    /// Write a row for every transaction to a CSV file, pgmark_log.PID.csv by default; it is compressed if its name ends in .gz.
     #[arg(short = 'l', long)]
     pub log: bool,
     /// Name that file PREFIX.PID.csv; needs -l.
@@ -165,6 +168,24 @@ pub(super) struct Keep {
     /// Write it to exactly this file, replacing it; implies -l.
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
+    /// How the log looks: csv (the default), or pgbench: its lines without a header, one file a thread (PREFIX.PID, PREFIX.PID.1, ...).
+    #[arg(long, value_name = "FORMAT", value_parser = values::log_format)]
+    pub log_format: Option<LogFormatName>,
+    /// How the last column of a CSV log tells when a transaction ended: utc (the default), local, epoch (microseconds since 1970), or none for no such column.
+    #[arg(long, value_name = "TIME", value_parser = values::log_time)]
+    pub log_time: Option<LogTime>,
+    /// Go on in a new file after this many rows of a CSV log: PATH.1.csv, PATH.2.csv and so on, each with its header.
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    pub log_split_rows: Option<u32>,
+    /// Log only this share of the transactions, above 0 and at most 1; the same random seed chooses the same ones; needs -l.
+    #[arg(long, value_name = "SHARE", value_parser = values::sampling_rate)]
+    pub sampling_rate: Option<f64>,
+    /// Log a row for each interval of this many seconds (or, with a unit, this time) in place of one for each transaction; with --interval-csv, the length of its intervals.
+    #[arg(long, value_name = "TIME", value_parser = values::seconds)]
+    pub aggregate_interval: Option<Duration>,
+    /// Write a CSV row for each second of the run to this file (or for each --aggregate-interval), replacing it; with several scripts, a row for each of them too.
+    #[arg(long, value_name = "FILE")]
+    pub interval_csv: Option<PathBuf>,
 }
 
 /// The tables of the builtin scripts.

@@ -3,21 +3,20 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
-use super::arguments::{Arguments, Keep, TableOptions};
+use super::arguments::{Arguments, Show, TableOptions};
 use super::complaint::{spelled, too_many_arguments};
 use super::values::{self, Rejected, SeedSource};
-use super::{scripts, usage, usage_with_hint};
+use super::{logs, scripts, usage, usage_with_hint};
 use crate::conninfo::{ConnectionOptions, Environment, Target};
 use crate::error::Error;
 use crate::plan::{
     ClusterPlan, InitPlan, InitStep, Layout, LeadIn, Load, LoadMode, Loading, OnError, Pacing,
-    PartitionMethod, Partitioning, Plan, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Tables,
-    Vacuum,
+    PartitionMethod, Partitioning, Plan, ProgressPlan, QueryMode, RunPlan, Seed, ServerChoice,
+    StopRule, Tables, Vacuum,
 };
 use crate::script::ScriptSet;
 use crate::time::Clock;
@@ -62,8 +61,9 @@ pub(super) fn into_plan(
             .transpose()?,
         vacuum: vacuum(arguments),
         seed,
-        log: log_path(&arguments.keep),
-        progress: arguments.show.progress,
+        log: logs::log(arguments),
+        intervals: logs::intervals(arguments),
+        progress: progress(&arguments.show),
         dry_run: arguments.show.dry_run,
     })))
 }
@@ -162,18 +162,16 @@ fn check_database_name(arguments: &Arguments) -> Result<(), Error> {
 
 /// Options that exclude or need each other, in the order in which pgbench looks at them.
 fn check_combinations(arguments: &Arguments) -> Result<(), Error> {
-    let (length, keep) = (&arguments.length, &arguments.keep);
+    let length = &arguments.length;
     if length.transactions.is_some() && length.time.is_some() {
         return Err(usage(
             "specify either a number of transactions (-t) or a duration (-T), not both",
         ));
     }
-    if keep.log_prefix.is_some() && keep.log_file.is_some() {
-        return Err(usage("specify either --log-prefix or --log-file, not both"));
-    }
-    if keep.log_prefix.is_some() && !keep.log {
+    logs::check(arguments)?;
+    if arguments.show.progress_timestamp && arguments.show.progress.is_none() {
         return Err(usage(
-            "--log-prefix can only be used when logging transactions (-l)",
+            "--progress-timestamp is allowed only under --progress (-P)",
         ));
     }
     let unlimited = arguments.errors.max_tries == Some(0);
@@ -216,7 +214,7 @@ fn server(
             scale: arguments.tables.scale.unwrap_or(1),
             quiet: arguments.tables.quiet,
         },
-        manners: target(arguments, environment)?,
+        presentation: target(arguments, environment)?.into_presentation(),
     })
 }
 
@@ -364,19 +362,11 @@ fn partitioning(typed: &TableOptions) -> Result<Option<Partitioning>, Error> {
     }
 }
 
-fn log_path(keep: &Keep) -> Option<PathBuf> {
-    if let Some(path) = &keep.log_file {
-        return Some(path.clone());
-    }
-    if !keep.log {
-        return None;
-    }
-    let mut name = keep
-        .log_prefix
-        .clone()
-        .unwrap_or_else(|| "pgmark_log".into());
-    name.push(format!(".{}.csv", std::process::id()));
-    Some(PathBuf::from(name))
+fn progress(show: &Show) -> Option<ProgressPlan> {
+    show.progress.map(|interval| ProgressPlan {
+        interval,
+        unix_time: show.progress_timestamp,
+    })
 }
 
 /// The option, else the environment, else the time. A bad value in the environment is an error

@@ -8,8 +8,9 @@ use super::{command, help, parse};
 use crate::conninfo::{Environment, Host, HostName};
 use crate::error::{Error, Report};
 use crate::plan::{
-    ClusterPlan, InitPlan, InitStep, Layout, LoadMode, Loading, PartitionMethod, Partitioning,
-    Plan, RunPlan, ServerChoice, StopRule, Tables, Text, Vacuum,
+    ClusterPlan, CsvStyle, InitPlan, InitStep, IntervalPlan, Layout, LoadMode, Loading, LogFormat,
+    LogRows, LogTime, PartitionMethod, Partitioning, PgbenchFields, Plan, ProgressPlan, RunPlan,
+    ServerChoice, StopRule, Tables, Text, Vacuum,
 };
 
 /// A user named `tester` with these variables.
@@ -89,7 +90,7 @@ fn without_options_everything_has_its_default() {
     assert_eq!(plan.vacuum, Vacuum::Default);
     assert_eq!(plan.scale, None);
     assert!(!plan.seed.explicit);
-    assert_eq!(plan.log, None);
+    assert_eq!((&plan.log, &plan.intervals), (&None, &None));
     assert_eq!(plan.progress, None);
     assert_eq!(script_names(&plan), ["<builtin: TPC-B (sort of)>"]);
     let (_, user, database) = target(&plan);
@@ -136,7 +137,13 @@ fn limits_tries_and_what_is_vacuumed() {
     assert_eq!(run_plan("-v").vacuum, Vacuum::All);
     assert_eq!(run_plan("-v -n").vacuum, Vacuum::None);
     assert!(run_plan("-C").load.reconnect);
-    assert_eq!(run_plan("-P 5").progress, Some(Duration::from_secs(5)));
+    assert_eq!(
+        run_plan("-P 5").progress,
+        Some(ProgressPlan {
+            interval: Duration::from_secs(5),
+            unix_time: false,
+        })
+    );
     assert_eq!(run_plan("-s 7").scale, Some(7));
 }
 
@@ -245,14 +252,103 @@ fn the_log_is_named_by_process_prefix_or_exactly() {
         ("-l", format!("pgmark_log.{pid}.csv")),
         ("-l --log-prefix=dir/run", format!("dir/run.{pid}.csv")),
         ("--log-file exact.csv", "exact.csv".to_owned()),
-        ("-l --log-file exact.csv", "exact.csv".to_owned()),
+        ("-l --log-file exact.csv.gz", "exact.csv.gz".to_owned()),
+        ("-l --log-format=pgbench", format!("pgmark_log.{pid}")),
+        (
+            "-l --log-pre pgbench_log --log-format pgbench",
+            format!("pgbench_log.{pid}"),
+        ),
+        (
+            "--log-file exact --log-format pgbench --log-format csv",
+            "exact".to_owned(),
+        ),
     ] {
-        assert_eq!(
-            run_plan(arguments).log,
-            Some(PathBuf::from(expected)),
-            "{arguments}"
-        );
+        let log = run_plan(arguments).log.expect("a log is asked for");
+        assert_eq!(log.path, PathBuf::from(expected), "{arguments}");
     }
+}
+
+#[test]
+fn logs_have_rows_and_a_form() {
+    let all = LogRows::Transactions {
+        sampling_rate: None,
+    };
+    let csv = |time, rows_each_file| {
+        LogFormat::Csv(CsvStyle {
+            time,
+            rows_each_file,
+        })
+    };
+    let pgbench = |retries| {
+        LogFormat::Pgbench(PgbenchFields {
+            lag: false,
+            retries,
+            failures_detailed: false,
+            other_failures: false,
+        })
+    };
+    for (arguments, format, rows) in [
+        ("-l", csv(LogTime::Utc, None), all),
+        ("-l --log-time local", csv(LogTime::Local, None), all),
+        (
+            "-l --log-time=none --log-split-rows=1000000",
+            csv(LogTime::None, Some(1_000_000)),
+            all,
+        ),
+        (
+            "--log-file x --log-time epoch --sampling-rate 0.01",
+            csv(LogTime::Epoch, None),
+            LogRows::Transactions {
+                sampling_rate: Some(0.01),
+            },
+        ),
+        (
+            "-l --aggregate-interval=5 -T 60",
+            csv(LogTime::Utc, None),
+            LogRows::Intervals(Duration::from_secs(5)),
+        ),
+        (
+            "-l --aggr 250ms -T 1.5",
+            csv(LogTime::Utc, None),
+            LogRows::Intervals(Duration::from_millis(250)),
+        ),
+        ("-l --log-format=pgbench", pgbench(false), all),
+        ("-l --log-f pgbench --max-tries=3", pgbench(true), all),
+        (
+            "-l --log-format=pgbench --aggregate-interval=2 --max-tries=1",
+            pgbench(false),
+            LogRows::Intervals(Duration::from_secs(2)),
+        ),
+    ] {
+        // Two of our own names begin with --log-f.
+        let arguments = arguments.replace("--log-f ", "--log-format ");
+        let log = run_plan(&arguments).log.expect("a log is asked for");
+        assert_eq!((log.format, log.rows), (format, rows), "{arguments}");
+    }
+}
+
+#[test]
+fn intervals_have_a_file_of_their_own_and_a_length() {
+    for (arguments, expected) in [
+        ("--interval-csv i.csv", Some(1_000)),
+        ("--int i.csv -P 5", Some(1_000)),
+        ("--interval-csv i.csv --aggregate-interval 10", Some(10_000)),
+        ("-l --aggregate-interval 10", None),
+    ] {
+        let intervals = run_plan(arguments).intervals;
+        let expected = expected.map(|ms| IntervalPlan {
+            path: PathBuf::from("i.csv"),
+            length: Duration::from_millis(ms),
+        });
+        assert_eq!(intervals, expected, "{arguments}");
+    }
+    assert_eq!(
+        run_plan("-P 500ms --progress-t").progress,
+        Some(ProgressPlan {
+            interval: Duration::from_millis(500),
+            unix_time: true,
+        })
+    );
 }
 
 #[test]
@@ -403,7 +499,10 @@ fn what_makes_no_sense_is_refused() {
         ("-nZ", "invalid option -- 'Z'"),
         ("--p", "option '--p' is ambiguous"),
         ("--d", "'--dbname' '--debug' '--define'"),
-        ("--log-p x", "--log-prefix can only be used when"),
+        (
+            "--log-p x",
+            "log file prefix (--log-prefix) is allowed only when",
+        ),
         ("--rate 100", "--rate of pgbench is not available"),
         ("-R 100", "-R of pgbench is not available"),
         ("-W", "no option -W"),
@@ -517,7 +616,65 @@ fn what_makes_no_sense_is_refused() {
         ("-q", "-q/--quiet cannot be used in benchmarking mode"),
         // Combinations.
         ("-t 5 -T 5", "not both"),
-        ("--log-prefix x", "when logging transactions (-l)"),
+        ("--log-prefix x", "only when logging transactions (-l)"),
+        (
+            "--log-f csv",
+            "option '--log-f' is ambiguous; possibilities: '--log-file' '--log-format'",
+        ),
+        (
+            "--sampling-rate 0.5",
+            "allowed only when logging transactions (-l)",
+        ),
+        (
+            "-l --sampling-rate 0.5 --aggregate-interval 1",
+            "cannot be used at the same time",
+        ),
+        (
+            "--sampling-rate 0.5 --aggregate-interval 1 --interval-csv x",
+            "log sampling (--sampling-rate) is allowed only when",
+        ),
+        ("-l --sampling-rate 0", "invalid sampling rate: \"0\""),
+        ("-l --sampling-rate 1.1", "invalid sampling rate: \"1.1\""),
+        (
+            "--aggregate-interval 1",
+            "is allowed only when actually logging transactions",
+        ),
+        (
+            "-l --aggregate-interval 0",
+            "--aggregate-interval must be in range",
+        ),
+        (
+            "-l --aggregate-interval 5 -T 2",
+            "log aggregation interval (5 seconds) must not be higher than test duration (2 seconds)",
+        ),
+        (
+            "-l --aggregate-interval 2 -T 5",
+            "duration (5 seconds) must be a multiple of aggregation interval (2 seconds)",
+        ),
+        (
+            "-l --aggregate-interval 1.5 --log-format pgbench",
+            "must be whole seconds",
+        ),
+        (
+            "-l --aggregate-interval 1 --log-time none",
+            "--log-time cannot be used with --aggregate-interval",
+        ),
+        ("-l --log-format json", "invalid log format"),
+        ("-l --log-time 5", "invalid way to tell the time"),
+        ("-l --log-split-rows 0", "--log-split-rows must be in range"),
+        ("--log-format csv", "--log-format is allowed only when"),
+        (
+            "-l --log-format pgbench --log-split-rows 5",
+            "--log-split-rows cannot be used with --log-format=pgbench",
+        ),
+        (
+            "-l --log-format pgbench --log-time utc",
+            "--log-time cannot be used with --log-format=pgbench",
+        ),
+        (
+            "--progress-timestamp",
+            "--progress-timestamp is allowed only under --progress",
+        ),
         ("-l --log-prefix x --log-file y", "not both"),
         (
             "--max-tries=0",

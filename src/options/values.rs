@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::plan::{InitStep, LoadMode, PartitionMethod, QueryMode};
+use crate::plan::{InitStep, LoadMode, LogTime, PartitionMethod, QueryMode};
 
 /// Why a value was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,6 +97,52 @@ pub(super) fn query_mode(text: &str) -> Result<QueryMode, Rejected> {
                 Some("Query modes are: simple, extended, prepared."),
             )
         })
+}
+
+/// How a log looks, as a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LogFormatName {
+    /// `csv`
+    Csv,
+    /// `pgbench`
+    Pgbench,
+}
+
+/// `--log-format`
+pub(super) fn log_format(text: &str) -> Result<LogFormatName, Rejected> {
+    match text {
+        "csv" => Ok(LogFormatName::Csv),
+        "pgbench" => Ok(LogFormatName::Pgbench),
+        _ => Err(Rejected::Because(
+            format!("invalid log format (--log-format): \"{text}\""),
+            Some("Log formats are: csv, pgbench."),
+        )),
+    }
+}
+
+/// `--log-time`
+pub(super) fn log_time(text: &str) -> Result<LogTime, Rejected> {
+    match text {
+        "utc" => Ok(LogTime::Utc),
+        "local" => Ok(LogTime::Local),
+        "epoch" => Ok(LogTime::Epoch),
+        "none" => Ok(LogTime::None),
+        _ => Err(Rejected::Because(
+            format!("invalid way to tell the time (--log-time): \"{text}\""),
+            Some("It is told as: utc, local, epoch, none."),
+        )),
+    }
+}
+
+/// `--sampling-rate`
+pub(super) fn sampling_rate(text: &str) -> Result<f64, Rejected> {
+    match decimal(text.trim()) {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err(Rejected::Because(
+            format!("invalid sampling rate: \"{text}\""),
+            Some("Expecting a number above 0, at most 1."),
+        )),
+    }
 }
 
 /// The value of `-I`.
@@ -302,6 +348,23 @@ mod tests {
             milliseconds("0.0001").is_err(),
             "a limit that would turn itself off"
         );
+    }
+
+    #[test]
+    fn a_sampling_rate_is_a_share() {
+        for (text, expected) in [
+            ("1", Some(1.0)),
+            ("0.25", Some(0.25)),
+            (" .5 ", Some(0.5)),
+            ("0", None),
+            ("1.01", None),
+            ("-0.1", None),
+            ("0.1x", None),
+            ("nan", None),
+            ("", None),
+        ] {
+            assert_eq!(sampling_rate(text).ok(), expected, "{text:?}");
+        }
     }
 
     #[test]

@@ -10,7 +10,8 @@ use crate::event::{
 };
 use crate::plan::{QueryMode, StopRule};
 use crate::result::{
-    ConnectionWords, Facts, LogResult, Measured, Partitions, RunResult, ScriptFacts, ServerActivity,
+    ConnectionWords, Facts, LogResult, LoggedRows, Measured, Partitions, RunResult, ScriptFacts,
+    ServerActivity,
 };
 
 /// Facts of a run with one builtin script against a server on this host.
@@ -25,6 +26,7 @@ fn facts(clients: u32, stop: StopRule) -> Facts {
         threads: 2,
         max_tries: Some(1),
         stop,
+        schedule: None,
         latency_limit: None,
         connect_per_transaction: false,
         connection: ConnectionWords {
@@ -209,6 +211,7 @@ pub(crate) fn of_every_kind() -> Vec<(&'static str, RunResult)> {
 pub(crate) fn cut_log(rows_written: u64, rows_lost: u64) -> LogResult {
     LogResult {
         path: PathBuf::from("run.csv"),
+        rows: LoggedRows::Transactions { left_out: 0 },
         rows_written,
         rows_lost,
         failure: Some("no storage space".to_owned()),

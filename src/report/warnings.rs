@@ -3,7 +3,7 @@
 
 use crate::event::ClientEnd;
 use crate::plan::StopRule;
-use crate::result::{Measured, RunResult, ServerActivity};
+use crate::result::{LogResult, Measured, RunResult, ServerActivity};
 
 /// A thread busier than this leaves replies lying.
 const BUSY_LIMIT: f64 = 0.80;
@@ -17,22 +17,19 @@ const WAL_OF_A_WRITE_BYTES: u64 = 100;
 /// Warnings about this run, each a sentence without a prefix, the gravest first.
 pub fn warnings(result: &RunResult) -> Vec<String> {
     let measured = &result.measured;
-    [
-        lost_rows(measured),
+    let lost_rows = measured.logs.iter().map(lost_rows);
+    let others = [
         all_failed(measured),
         early_ends(measured),
         saturation(measured),
         blocked_sends(measured),
         no_checkpoint(result),
         stepped_clock(result),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    lost_rows.chain(others).flatten().collect()
 }
 
-fn lost_rows(measured: &Measured) -> Option<String> {
-    let log = measured.log.as_ref()?;
+fn lost_rows(log: &LogResult) -> Option<String> {
     let failure = log.failure.as_ref()?;
     Some(format!(
         "the log \"{}\" lacks {} of {} rows: {failure}",
@@ -136,8 +133,8 @@ fn no_checkpoint(result: &RunResult) -> Option<String> {
 
 /// Dates are made of the wall clock as it was at the start; durations never are.
 fn stepped_clock(result: &RunResult) -> Option<String> {
-    // Dates are in the log alone.
-    result.measured.log.as_ref()?;
+    // Dates are in the logs alone.
+    result.measured.logs.first()?;
     let step_ns = result.facts.wall_step_ns;
     (step_ns.unsigned_abs() > STEP_LIMIT_NS).then(|| {
         format!(
@@ -205,7 +202,7 @@ mod tests {
     #[test]
     fn lost_rows_blocked_threads_and_dead_clients_are_told() {
         let mut result = testing::timed();
-        result.measured.log = Some(testing::cut_log(700, 300));
+        result.measured.logs = vec![testing::cut_log(700, 300)];
         result.measured.workers[1].blocked_sends = 3;
         result.measured.workers[1].blocked_ns = 1_500_000_000;
         assert_eq!(
@@ -237,7 +234,7 @@ mod tests {
             let mut result = testing::timed();
             result.facts.wall_step_ns = step_ns;
             assert_eq!(about(&result, "wall clock"), 0, "no log has a date");
-            result.measured.log = Some(testing::cut_log(700, 300));
+            result.measured.logs = vec![testing::cut_log(700, 300)];
             assert_eq!(about(&result, words), times, "{step_ns}");
         }
     }

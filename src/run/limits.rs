@@ -5,12 +5,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::error::{Error, Report};
 use crate::plan::Load;
 
-/// Descriptors besides those of clients and threads: the three standard streams, signals, the log,
+/// Descriptors besides those of clients and threads: the three standard streams, signals, logs,
 /// the control connection and its event loop, cancellations, libraries.
 const OTHERS: u64 = 32;
 
-/// Descriptors of a thread: its poll, its waker, its timer.
-const EACH_THREAD: u64 = 3;
+/// Descriptors of a thread: its poll, its waker, its timer, its log in pgbench's format.
+const EACH_THREAD: u64 = 4;
 
 /// Raises the soft limit of open files if the load needs that.
 ///

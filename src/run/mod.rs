@@ -27,7 +27,7 @@ use crate::plan::{InitPlan, Plan, RunPlan, ServerChoice, Text};
 use crate::report;
 use crate::result::RunResult;
 use crate::time::Clock;
-use crate::transport::resolve;
+use crate::transport::look_up;
 use crate::values::ValueSources;
 
 /// What a program run needs from its surroundings.
@@ -101,16 +101,11 @@ fn run_benchmark(
         }
         ServerChoice::Temporary {
             cluster: cluster_plan,
-            manners,
+            presentation,
         } => {
-            let cluster_plan = cluster_plan.clone();
+            let (cluster_plan, presentation) = (cluster_plan.clone(), presentation.clone());
             let cluster = cluster::start(&cluster_plan, &plan, signals, around)?;
-            let target = Target {
-                options: manners.options.clone(),
-                application_name: manners.application_name.clone(),
-                connect_timeout: manners.connect_timeout,
-                ..cluster.target()
-            };
+            let target = cluster.target().presented_as(presentation);
             let measured = measure(plan, target, signals, around);
             // Said before the server is ended: should that fail, nothing measured is lost.
             let status = measured.map(|result| conclude(&result, around));
@@ -139,9 +134,8 @@ pub fn measure(
     around: &mut Surroundings<'_>,
 ) -> Result<RunResult, Error> {
     let values = ValueSources::read(&plan.scripts)?;
-    let addresses = resolve::addresses(&target);
+    let addresses = look_up::addresses(&target);
     let prepared = prepare::prepare(&plan, &target, signals, around)?;
-    let log = prepare::open_log(&plan, signals, &around.clock)?;
     let run = Arc::new(RunContext::new(
         plan,
         target,
@@ -150,8 +144,9 @@ pub fn measure(
         prepared.scale,
         around.clock.clone(),
     ));
-    let driven = threads::drive(&run, log, signals, &around.console)?;
-    let facts = facts::gather(&run, &prepared, &driven.ending, signals, &around.console);
+    let logs = prepare::open_logs(&run, signals)?;
+    let driven = threads::drive(&run, logs, &prepared.server, signals, &around.console)?;
+    let facts = facts::gather(&run, &prepared, &driven, signals, &around.console);
     Ok(RunResult {
         facts,
         measured: driven.measured,
@@ -180,11 +175,7 @@ fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> ExitStatus {
     for warning in report::warnings(result) {
         around.console.warning(&warning);
     }
-    let lost_rows = result
-        .measured
-        .log
-        .as_ref()
-        .is_some_and(|log| log.rows_lost > 0);
+    let lost_rows = result.measured.logs.iter().any(|log| log.rows_lost > 0);
     let status = ExitStatus::of_result(
         result,
         lost_rows || unwritten.is_some() || !violations.is_empty(),
@@ -223,7 +214,7 @@ mod tests {
         let mut out_of_balance = testing::timed();
         out_of_balance.measured.total.processed += 1;
         let mut cut_log = testing::timed();
-        cut_log.measured.log = Some(testing::cut_log(700, 300));
+        cut_log.measured.logs = vec![testing::cut_log(700, 300)];
         for (result, status, essence) in [
             (testing::timed(), ExitStatus::Success, ""),
             (

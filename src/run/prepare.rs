@@ -1,16 +1,16 @@
 //! What has to be known and done before the clients connect: the server is looked at and vacuumed
-//! over the control connection, the log is opened.
+//! over the control connection, the logs are opened.
 //!
 //! All of it may wait for ever, so that a signal ends each of the waits.
 
-use crate::collector::Log;
+use crate::collector::{Log, LogContext, open_intervals, open_log};
 use crate::conninfo::Target;
 use crate::console::Console;
+use crate::context::RunContext;
 use crate::error::Error;
 use crate::plan::{RunPlan, ServerChoice};
 use crate::report;
 use crate::server::{self, Activity, ServerFacts};
-use crate::time::Clock;
 
 use super::{Signals, Surroundings};
 
@@ -65,22 +65,34 @@ fn warn_of_ignored_scale(plan: &RunPlan, found: u64, console: &Console) {
     }
 }
 
-/// Opening may take its time: a named pipe waits for its reader.
-pub(super) fn open_log(
-    plan: &RunPlan,
-    signals: &Signals,
-    clock: &Clock,
-) -> Result<Option<Log>, Error> {
-    let Some(path) = plan.log.clone() else {
-        return Ok(None);
-    };
-    let names: Vec<String> = plan
-        .scripts
-        .scripts
-        .iter()
-        .map(|weighted| weighted.script.short_name())
-        .collect();
-    let clock = clock.clone();
-    let opened = signals.beside(None, move || Log::create(&path, &names, clock))?;
-    opened.transpose()
+/// Creates the files that are written while the run goes on, before anything is measured. That may
+/// take its time: a named pipe waits for its reader.
+pub(super) fn open_logs(run: &RunContext, signals: &Signals) -> Result<Vec<Box<dyn Log>>, Error> {
+    let (log, intervals) = (run.plan.log.clone(), run.plan.intervals.clone());
+    if log.is_none() && intervals.is_none() {
+        return Ok(Vec::new());
+    }
+    let context = log_context(run);
+    let opened = signals.beside(None, move || {
+        let log = log.map(|log| open_log(&log, &context));
+        let intervals = intervals.map(|intervals| open_intervals(&intervals, &context));
+        log.into_iter().chain(intervals).collect()
+    })?;
+    opened.expect("there is no bound")
+}
+
+fn log_context(run: &RunContext) -> LogContext {
+    let scripts = run.plan.scripts.scripts.iter();
+    LogContext {
+        script_names: scripts
+            .map(|weighted| weighted.script.short_name())
+            .collect(),
+        clock: run.clock.clone(),
+        stop: run.plan.load.stop,
+        ramp: run.plan.load.lead_in.ramp,
+        warmup: run.plan.load.lead_in.warmup,
+        samples: (0..run.plan.load.threads)
+            .map(|thread| run.sample_generator(thread))
+            .collect(),
+    }
 }

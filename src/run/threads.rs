@@ -10,8 +10,9 @@ use crate::collector::{Collector, CollectorPlan, Log, Progress};
 use crate::console::{Console, PROGRAM};
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::{Event, Report};
+use crate::event::{Event, ToCollector};
 use crate::result::Measured;
+use crate::server::ServerFacts;
 use crate::worker::{Control, Notice, Recorder, Worker};
 
 use super::Signals;
@@ -37,7 +38,8 @@ pub(super) struct Driven {
 /// error if there was no run, or the user did not wait for what it measured.
 pub(super) fn drive(
     run: &Arc<RunContext>,
-    log: Option<Log>,
+    logs: Vec<Box<dyn Log>>,
+    server: &ServerFacts,
     signals: &Signals,
     console: &Console,
 ) -> Result<Driven, Error> {
@@ -47,7 +49,7 @@ pub(super) fn drive(
     let threads = 0..run.plan.load.threads;
     let (returns, emptied): (Vec<_>, Vec<_>) = threads.map(|_| bounded(EMPTIED_BATCHES)).unzip();
 
-    let collected = spawn_collector(run, log, console, incoming, returns)?;
+    let collected = spawn_collector(run, logs, console, incoming, returns)?;
     let mut workers = Vec::new();
     let mut wakers = Vec::new();
     for (id, emptied) in (0..).zip(emptied) {
@@ -74,7 +76,8 @@ pub(super) fn drive(
         notices: noticed,
         signals: signals.received(),
         reports,
-        clock: &run.clock,
+        run,
+        server,
     }
     .watch();
     if !ending.abandoned {
@@ -117,9 +120,9 @@ fn await_collector(
 /// The collector on a thread of its own; what it measured comes over the channel in the end.
 fn spawn_collector(
     run: &RunContext,
-    log: Option<Log>,
+    logs: Vec<Box<dyn Log>>,
     console: &Console,
-    incoming: Receiver<Report>,
+    incoming: Receiver<ToCollector>,
     returns: Vec<Sender<Vec<Event>>>,
 ) -> Result<Receiver<Measured>, Error> {
     let plan = CollectorPlan {
@@ -128,16 +131,16 @@ fn spawn_collector(
         workers: run.plan.load.threads,
         scripts: run.plan.scripts.scripts.len(),
         stop: run.plan.load.stop,
-        lead_in: Duration::ZERO,
+        lead_in: run.plan.load.lead_in.total(),
         latency_limit: run.plan.load.latency_limit,
         with_retries: run.plan.load.max_tries != Some(1),
         progress: match run.plan.progress {
-            Some(interval) => Progress::Lines(interval),
+            Some(lines) => Progress::Lines(lines),
             None if console.is_terminal() => Progress::Live,
             None => Progress::Silent,
         },
     };
-    let collector = Collector::new(plan, run.clock.clone(), log, Box::new(std::io::stderr()));
+    let collector = Collector::new(plan, run.clock.clone(), logs, Box::new(std::io::stderr()));
     let (sender, collected) = bounded(1);
     std::thread::Builder::new()
         .name("collector".to_owned())

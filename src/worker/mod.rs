@@ -24,7 +24,8 @@ use crossbeam_channel::{Receiver, Sender};
 use mio::{Events, Poll, Token, Waker};
 
 use crate::context::RunContext;
-use crate::event::{Event, WorkerRecord};
+use crate::error::system_words;
+use crate::event::{Event, SqlState, WorkerRecord};
 use crate::random::Generator;
 use crate::time::Timestamp;
 use crate::transport::{Link, cancel};
@@ -84,6 +85,8 @@ pub struct Worker {
     choose: Generator,
     recorder: Recorder,
     delays: Delays,
+    /// SQLSTATEs of failed transactions that this thread has told of.
+    told: Vec<SqlState>,
     window: Window,
     /// When the poll reported what is being handled.
     stamp: Timestamp,
@@ -141,6 +144,7 @@ impl Worker {
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             recorder,
             delays: Delays::default(),
+            told: Vec::new(),
             window: Window::default(),
             stamp: Timestamp::ZERO,
             connecting: slots.len(),
@@ -248,7 +252,7 @@ impl Worker {
                         self.queue.mark(slot, stamp, |ready| ready.woken = true);
                     }
                 }
-                Wake::WindowEnd => self.for_all(|client, env| client.handle_window_end(env)),
+                Wake::WindowEnd => self.end_window(deadline),
                 Wake::CancelDue => self.cancel_all(),
                 Wake::CloseDue => self.for_all(|client, env| client.handle_close_due(env)),
             }
@@ -284,12 +288,21 @@ impl Worker {
     }
 
     fn start(&mut self, start: Timestamp) {
-        self.window = Window::starting_at(start, self.run.plan.load.stop);
+        self.window = Window::starting_at(start, &self.run.plan.load);
         self.stamp = start;
         if let Some(end) = self.window.end() {
             self.timers.add(end, Wake::WindowEnd);
         }
         self.for_all(|client, env| client.handle_start(env));
+    }
+
+    fn end_window(&mut self, end: Timestamp) {
+        if let Some(patience) = self.run.plan.load.finish_within {
+            self.timers.add(end + patience, Wake::CancelDue);
+            self.timers
+                .add(end + patience + CANCEL_GRACE, Wake::CloseDue);
+        }
+        self.for_all(|client, env| client.handle_window_end(env));
     }
 
     fn stop(&mut self, stop: Timestamp) {
@@ -354,7 +367,7 @@ impl Worker {
         match link.poll_ready(self.poll.registry(), token) {
             Ok(true) => self.with_client(slot, |client, env| client.handle_transport_ready(env)),
             Ok(false) => {}
-            Err(error) => self.lose(slot, &error.to_string()),
+            Err(error) => self.lose(slot, &system_words(&error)),
         }
     }
 
@@ -370,7 +383,7 @@ impl Worker {
                 Ok(0) => return self.lose(slot, SERVER_CLOSED),
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => return self.lose(slot, &error.to_string()),
+                Err(error) => return self.lose(slot, &system_words(&error)),
             };
             let buffer = std::mem::take(&mut self.buffer);
             self.with_client(slot, |client, env| {
@@ -425,6 +438,7 @@ impl Worker {
                 choose: &mut self.choose,
                 recorder: &mut self.recorder,
                 delays: &mut self.delays,
+                told: &mut self.told,
                 notices: &self.notices,
             },
         );
@@ -464,7 +478,7 @@ impl Worker {
         match link.send(output, self.poll.registry(), token) {
             Ok(sent) => client.consume_output(sent),
             Err(error) => {
-                let reason = error.to_string();
+                let reason = system_words(&error);
                 self.read_rest(slot);
                 self.close(slot);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
@@ -512,7 +526,7 @@ impl Worker {
                 self.slots[slot].client.open_again_at(retry_at);
             }
             Err(error) => {
-                let reason = error.to_string();
+                let reason = system_words(&error);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
             }
         }

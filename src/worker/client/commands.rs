@@ -32,8 +32,10 @@ impl Client {
                 }
                 Event::Error(message) => {
                     let (transaction, variables) = (&self.transaction, &self.variables);
-                    self.reply
-                        .note_error(message, || statement_text(env, transaction, variables));
+                    let worth_telling = Client::is_worth_telling(message.sqlstate(), env);
+                    self.reply.note_error(message, worth_telling, || {
+                        statement_text(env, transaction, variables)
+                    });
                 }
                 Event::Notice(message) => {
                     env.recorder.say(Level::Plain, message.to_string());
@@ -70,7 +72,10 @@ impl Client {
             State::Idle
             | State::Greeting { .. }
             | State::Standby
+            | State::Ramping { .. }
             | State::Choosing
+            | State::Skipping
+            | State::Throttled { .. }
             | State::Working(_) => {
                 self.action = Some(Action::Close);
                 self.handle_lost(problem, env);
@@ -100,7 +105,10 @@ impl Client {
             | State::Connecting
             | State::Backlogged { .. }
             | State::Standby
+            | State::Ramping { .. }
             | State::Choosing
+            | State::Skipping
+            | State::Throttled { .. }
             | State::Closing { .. }
             | State::Done => return,
         };

@@ -145,9 +145,13 @@ impl Client {
     }
 
     fn introduce(&mut self, env: &Environment<'_>) {
-        if let (false, Some(method)) = (self.introduced, self.session.authentication()) {
+        if self.introduced {
+            return;
+        }
+        let endpoint = self.attempt.endpoint().cloned();
+        if let Some((endpoint, method)) = endpoint.zip(self.session.authentication()) {
             self.introduced = true;
-            let _ = env.notices.send(Notice::Authenticated(method));
+            let _ = env.notices.send(Notice::Authenticated { endpoint, method });
         }
     }
 
@@ -270,7 +274,9 @@ impl Client {
             }
             State::Standby => self.lose_before_start(reason, env),
             State::Working(_) => self.lose_transaction(reason, env),
-            State::Choosing => self.lose_between(reason, env),
+            State::Ramping { .. } | State::Choosing | State::Skipping | State::Throttled { .. } => {
+                self.lose_between(reason, env)
+            }
             State::Idle | State::Done => {}
             State::Closing { .. } => self.handle_closed(env),
         }

@@ -1,7 +1,7 @@
 //! What the server answers to the command under way, as far as the client cares: errors, counts,
 //! and the row that becomes variables.
 
-use crate::event::{Failure, SqlState};
+use crate::event::SqlState;
 use crate::protocol::{DataRow, RowDescription, ServerMessage};
 use crate::script::{Capture, CapturedRows, EvalError, Slot, Variables};
 
@@ -28,7 +28,7 @@ pub(super) struct Reply {
 #[derive(Debug, Default)]
 pub(super) struct ReplyError {
     pub(super) sqlstate: SqlState,
-    /// As libpq shows it; empty for one that only fails the transaction.
+    /// As libpq shows it; empty for one that nobody is told of.
     pub(super) text: String,
     /// Number of the result that it came instead of, from 0.
     pub(super) result: u32,
@@ -65,19 +65,19 @@ impl Reply {
     }
 
     /// The first error is the cause of those that follow it. `statement` writes what it points
-    /// into. An error that only fails the transaction is told to nobody, so its text is not made:
-    /// under contention such errors are part of steady state.
+    /// into; the text is made only if it is worth telling.
     pub(super) fn note_error(
         &mut self,
         message: ServerMessage<'_>,
+        worth_telling: bool,
         statement: impl FnOnce() -> Vec<u8>,
     ) {
         let result = self.results;
         self.error.get_or_insert_with(|| {
             let sqlstate = message.sqlstate();
-            let text = match Failure::of(sqlstate) {
-                Failure::Serialization | Failure::Deadlock => String::new(),
-                Failure::Other => message.with_statement(&statement()).to_string(),
+            let text = match worth_telling {
+                true => message.with_statement(&statement()).to_string(),
+                false => String::new(),
             };
             ReplyError {
                 sqlstate,

@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, unbounded};
 use super::tests::{context, done, error, load, message, ready};
 use super::*;
 use crate::collector::{Collector, CollectorPlan, Progress as Shown};
-use crate::event::Report;
+use crate::event::ToCollector;
 use crate::plan::{Load, StopRule};
 use crate::result::Measured;
 
@@ -57,9 +57,10 @@ struct Simulation {
     choose: Generator,
     recorder: Recorder,
     delays: Delays,
+    told: Vec<SqlState>,
     notices: Sender<Notice>,
-    reports: Receiver<Report>,
-    sender: Sender<Report>,
+    reports: Receiver<ToCollector>,
+    sender: Sender<ToCollector>,
 }
 
 /// Runs `SELECT 1;` with one client for each treatment. The clients are released at 1 s, or when
@@ -84,6 +85,7 @@ fn simulate(load: Load, treatments: Vec<Treatment>, stop_ms: Option<u64>) -> Mea
         choose: run.choose_generator(0),
         recorder: Recorder::new(0, sender.clone(), emptied, run.clock.clone()),
         delays: Delays::default(),
+        told: Vec::new(),
         notices,
         reports,
         sender,
@@ -108,11 +110,15 @@ impl Simulation {
 
     fn start(&mut self, stop_ms: Option<u64>) {
         let start = self.run.clock.now().nanos().max(1_000_000_000);
-        let stop = self.run.plan.load.stop;
-        let _ = self
-            .sender
-            .send(Report::WindowBegins(Timestamp::from_nanos(start)));
-        self.window = Window::starting_at(Timestamp::from_nanos(start), stop);
+        let lead_in = self.run.plan.load.lead_in.total();
+        if let Some(schedule) = &self.run.schedule {
+            let start = Timestamp::from_nanos(start);
+            schedule.start(start, start + lead_in);
+        }
+        let _ = self.sender.send(ToCollector::WindowBegins(
+            Timestamp::from_nanos(start) + lead_in,
+        ));
+        self.window = Window::starting_at(Timestamp::from_nanos(start), &self.run.plan.load);
         for client in 0..self.clients.len() {
             self.plan(start, client, Happening::Start);
             if let Some(end) = self.window.end() {
@@ -149,7 +155,7 @@ impl Simulation {
                     if !self.window.stopping {
                         let moment = Timestamp::from_nanos(now);
                         self.window.stop(moment);
-                        let _ = self.sender.send(Report::WindowEnds(moment));
+                        let _ = self.sender.send(ToCollector::WindowEnds(moment));
                     }
                     self.input(now, client, Client::handle_stop);
                 }
@@ -197,6 +203,7 @@ impl Simulation {
                 choose: &mut self.choose,
                 recorder: &mut self.recorder,
                 delays: &mut self.delays,
+                told: &mut self.told,
                 notices: &self.notices,
             },
         );
@@ -229,7 +236,7 @@ impl Simulation {
             workers: 1,
             scripts: 1,
             stop: load.stop,
-            lead_in: Duration::ZERO,
+            lead_in: load.lead_in.total(),
             latency_limit: None,
             with_retries: false,
             progress: Shown::Silent,
@@ -237,7 +244,7 @@ impl Simulation {
         let mut collector = Collector::new(
             plan,
             self.run.clock.clone(),
-            None,
+            Vec::new(),
             Box::new(std::io::sink()),
         );
         for report in self.reports.try_iter() {

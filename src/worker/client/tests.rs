@@ -6,11 +6,15 @@ use crossbeam_channel::{Receiver, unbounded};
 
 use super::*;
 use crate::conninfo::{Host, HostName, Target};
-use crate::event::{Abort, Level, Outcome, Phase, Report, SpanKind, SqlState, TransactionRecord};
-use crate::plan::{Load, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum};
+use crate::event::{
+    Abort, Level, Outcome, Phase, SpanKind, SqlState, ToCollector, TransactionRecord,
+};
+use crate::plan::{
+    LeadIn, Load, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum,
+};
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
-use crate::transport::resolve;
+use crate::transport::look_up;
 use crate::values::ValueSources;
 
 /// A client on a stage: the test plays its server, its worker and the clock.
@@ -21,9 +25,10 @@ struct Stage {
     choose: Generator,
     recorder: Recorder,
     delays: Delays,
+    told: Vec<SqlState>,
     notices: Sender<Notice>,
     notified: Receiver<Notice>,
-    reports: Receiver<Report>,
+    reports: Receiver<ToCollector>,
     client: Client,
 }
 
@@ -53,7 +58,7 @@ fn target() -> Target {
 pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
     let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
     scripts.add_file("test.sql", script.as_bytes(), 1);
-    let addresses = resolve::addresses(&target());
+    let addresses = look_up::addresses(&target());
     let plan = RunPlan {
         server: ServerChoice::Given(target()),
         scripts: scripts.finish().unwrap(),
@@ -66,6 +71,7 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
             explicit: true,
         },
         log: None,
+        intervals: None,
         progress: None,
         dry_run: false,
         load,
@@ -90,6 +96,7 @@ impl Stage {
             choose: run.choose_generator(0),
             recorder: Recorder::new(0, sender, emptied, run.clock.clone()),
             delays: Delays::default(),
+            told: Vec::new(),
             notices,
             notified,
             reports,
@@ -138,7 +145,11 @@ impl Stage {
     }
 
     fn release(&mut self, ms: u64) {
-        self.window = Window::starting_at(at(ms), self.run.plan.load.stop);
+        let lead_in = self.run.plan.load.lead_in.total();
+        if let Some(schedule) = &self.run.schedule {
+            schedule.start(at(ms), at(ms) + lead_in);
+        }
+        self.window = Window::starting_at(at(ms), &self.run.plan.load);
         self.input(ms, Client::handle_start);
     }
 
@@ -155,6 +166,7 @@ impl Stage {
                 choose: &mut self.choose,
                 recorder: &mut self.recorder,
                 delays: &mut self.delays,
+                told: &mut self.told,
                 notices: &self.notices,
             },
         );
@@ -196,14 +208,26 @@ impl Stage {
         let (mut events, mut texts) = (Vec::new(), Vec::new());
         for report in self.reports.try_iter() {
             match report {
-                Report::Batch(batch) => events.extend(batch.events),
-                Report::Message(message) if message.level == Level::Error => {
+                ToCollector::Batch(batch) => events.extend(batch.events),
+                ToCollector::Message(message) if message.level == Level::Error => {
                     texts.push(message.text);
                 }
                 _ => {}
             }
         }
         (events, texts)
+    }
+
+    /// What is told besides errors.
+    fn infos(&mut self) -> Vec<String> {
+        self.recorder.flush();
+        let reports = self.reports.try_iter();
+        reports
+            .filter_map(|report| match report {
+                ToCollector::Message(message) if message.level == Level::Info => Some(message.text),
+                _ => None,
+            })
+            .collect()
     }
 
     fn transactions(&mut self) -> Vec<TransactionRecord> {
@@ -270,6 +294,7 @@ fn latency_runs_from_before_the_first_command_to_the_stamp_of_the_last_reply() {
             choose: &mut stage.choose,
             recorder: &mut stage.recorder,
             delays: &mut stage.delays,
+            told: &mut stage.told,
             notices: &stage.notices,
         },
     );
@@ -983,4 +1008,220 @@ fn scripts_can_ask_for_their_thread_and_the_number_of_the_transaction() {
     assert_eq!(stage.sent(), "SELECT 0, 1;");
     stage.answer(101, &done("SELECT 1", b'I'));
     assert_eq!(stage.sent(), "SELECT 0, 2;");
+}
+
+fn at_rate(rate: f64) -> Load {
+    Load {
+        pacing: Pacing::Rate(rate),
+        ..load()
+    }
+}
+
+#[test]
+fn under_a_rate_latency_counts_from_the_slot_and_lag_is_told_apart() {
+    // Slots of seed 42 at 50/s: 30.006, 61.342, 122.313 ms after the start.
+    let mut stage = Stage::released("SELECT 1;", at_rate(50.0));
+    let slot = Timestamp::from_nanos(130_006_000);
+    assert_eq!(stage.sent(), "", "it is not due yet");
+    assert_eq!(stage.client.poll_timeout(), Some(slot));
+    stage.input(131, Client::handle_timeout);
+    assert_eq!(stage.sent(), "SELECT 1;");
+    stage.answer(171, &done("SELECT 1", b'I'));
+    // The second slot was at 161.342 ms: it begins at once, late.
+    assert_eq!(stage.sent(), "SELECT 1;");
+    stage.answer(181, &done("SELECT 1", b'I'));
+    let records = stage.transactions();
+    assert_eq!(records[0].scheduled_at, slot);
+    assert_eq!(records[0].lag_ns(), 994_000);
+    assert_eq!(records[0].latency_ns(), 40_994_000);
+    assert_eq!(records[0].service_ns(), 40_000_000);
+    assert_eq!(records[1].lag_ns(), 9_658_000);
+}
+
+#[test]
+fn a_slot_older_than_the_limit_is_skipped_by_the_client_that_takes_it() {
+    let limited = Load {
+        latency_limit: Some(Duration::from_millis(50)),
+        ..at_rate(50.0)
+    };
+    let mut stage = Stage::released("SELECT 1;", limited);
+    stage.input(131, Client::handle_timeout);
+    stage.sent();
+    // Slots at 161.342, 222.313, 234.966 ms are too old by then, 245.874 ms is not.
+    stage.answer(290, &done("SELECT 1", b'I'));
+    assert_eq!(stage.sent(), "SELECT 1;");
+    let records = stage.transactions();
+    let outcomes: Vec<Outcome> = records.iter().map(|record| record.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [
+            Outcome::Processed,
+            Outcome::Skipped,
+            Outcome::Skipped,
+            Outcome::Skipped
+        ]
+    );
+    assert_eq!(records[1].lag_ns(), 128_658_000, "how late it was");
+    assert_eq!((records[1].tries, records[1].number), (0, 2));
+}
+
+#[test]
+fn a_slot_after_the_end_ends_the_client_and_was_not_due() {
+    let mut stage = Stage::released("SELECT 1;", at_rate(50.0));
+    stage.window.stop(at(120));
+    stage.input(120, Client::handle_stop);
+    stage.close(120);
+    assert_eq!(stage.client.progress(), Progress::Done);
+    let schedule = stage.run.schedule.as_ref().unwrap();
+    assert_eq!(schedule.taken().slots, 0);
+}
+
+#[test]
+fn with_reconnecting_under_a_rate_only_the_response_time_has_the_connecting() {
+    let reconnect = Load {
+        reconnect: true,
+        ..at_rate(50.0)
+    };
+    let mut stage = Stage::released("SELECT 1;", reconnect);
+    assert_eq!(
+        stage.client.take_action(),
+        None,
+        "it connects when it is due"
+    );
+    stage.input(131, Client::handle_timeout);
+    stage.log_in(181);
+    stage.answer(191, &done("SELECT 1", b'I'));
+    let record = stage.transactions()[0];
+    assert_eq!(record.connecting_ns, 50_000_000);
+    assert_eq!(record.latency_ns(), 10_994_000);
+    assert_eq!(record.response_ns(), 60_994_000);
+}
+
+#[test]
+fn warm_up_transactions_are_recorded_as_such_and_do_not_count() {
+    let warmed = Load {
+        stop: StopRule::Transactions(1),
+        lead_in: LeadIn {
+            ramp: Duration::ZERO,
+            warmup: Duration::from_millis(50),
+        },
+        ..load()
+    };
+    let mut stage = Stage::released("SELECT 1;", warmed);
+    for ms in [120, 149, 160, 170] {
+        stage.answer(ms, &done("SELECT 1", b'I'));
+    }
+    stage.close(171);
+    let phases: Vec<Phase> = stage.transactions().iter().map(|r| r.phase).collect();
+    assert_eq!(
+        phases,
+        [Phase::Warmup, Phase::Warmup, Phase::Warmup, Phase::Run],
+        "the third began before the window"
+    );
+}
+
+#[test]
+fn clients_enter_one_after_the_other_over_the_ramp() {
+    let ramped = Load {
+        clients: 4,
+        lead_in: LeadIn {
+            ramp: Duration::from_millis(40),
+            warmup: Duration::ZERO,
+        },
+        ..load()
+    };
+    let mut stage = Stage::new("SELECT 1;", ramped);
+    stage.client = Client::new(2, &stage.run);
+    let mut stage = stage.at_work();
+    assert_eq!(stage.client.poll_timeout(), Some(at(120)));
+    stage.input(120, Client::handle_timeout);
+    assert_eq!(stage.sent(), "SELECT 1;");
+}
+
+fn on_error(on_error: OnError) -> Load {
+    Load {
+        on_error,
+        max_tries: Some(2),
+        ..load()
+    }
+}
+
+#[test]
+fn other_errors_fail_the_transaction_where_the_client_is_to_go_on_and_are_never_retried() {
+    let load = on_error(OnError {
+        go_on: true,
+        ..OnError::default()
+    });
+    let mut stage = Stage::released("BEGIN;\nINSERT;\nEND;", load);
+    stage.answer(101, &done("BEGIN", b'T'));
+    stage.answer(102, &[error("23505", "duplicate"), ready(b'E')].concat());
+    stage.answer(103, &done("ROLLBACK", b'I'));
+    let (events, texts) = stage.events();
+    let record = transactions(&events)[0];
+    assert_eq!((record.outcome, record.tries), (Outcome::Failed, 1));
+    assert_eq!(record.sqlstate, SqlState(*b"23505"));
+    assert!(texts.is_empty());
+    assert_eq!(stage.client.progress(), Progress::Active);
+}
+
+#[test]
+fn verbose_errors_tell_each_try_with_the_time_used() {
+    let mut load = on_error(OnError {
+        verbose: true,
+        ..OnError::default()
+    });
+    load.latency_limit = Some(Duration::from_millis(100));
+    let mut stage = Stage::released("SELECT 1;", load);
+    let failure = [error("40001", "could not serialize"), ready(b'I')].concat();
+    stage.answer(110, &failure);
+    stage.answer(120, &failure);
+    let told: Vec<String> = stage.infos();
+    assert_eq!(
+        told,
+        [
+            "client 0 got an error in command 0 (SQL) of script 0; ERROR:  could not serialize",
+            "client 0 repeats the transaction after the error (try 1/2, 10.000% of the maximum \
+             time of tries was used)",
+            "client 0 got an error in command 0 (SQL) of script 0; ERROR:  could not serialize",
+            "client 0 ends the failed transaction (try 2/2, 20.000% of the maximum time of tries \
+             was used)",
+        ]
+    );
+}
+
+#[test]
+fn of_failures_the_first_of_each_kind_is_told() {
+    let load = on_error(OnError {
+        tell_first: true,
+        ..OnError::default()
+    });
+    let mut stage = Stage::released("SELECT 1;", load);
+    for (ms, sqlstate) in [
+        (110, "40001"),
+        (120, "40001"),
+        (130, "40P01"),
+        (140, "40P01"),
+    ] {
+        stage.answer(ms, &[error(sqlstate, "no"), ready(b'I')].concat());
+    }
+    let told = stage.infos();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("command 0 of script 0") && told[0].ends_with("ERROR:  no"));
+}
+
+#[test]
+fn the_main_thread_hears_of_an_aborted_client_where_that_ends_the_run() {
+    let load = on_error(OnError {
+        exit: true,
+        ..OnError::default()
+    });
+    let mut stage = Stage::released("SELECT 1/0;", load);
+    stage.answer(105, &[error("22012", "no"), ready(b'I')].concat());
+    stage.close(106);
+    assert!(
+        stage
+            .notified
+            .try_iter()
+            .any(|notice| notice == Notice::ClientAborted)
+    );
 }

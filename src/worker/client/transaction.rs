@@ -1,7 +1,6 @@
 //! A transaction from its choice to its record: begin, end, failure, retry, abort.
 
 use crate::event::{Abort, ClientEnd, Event, Failure, Level, Outcome, SqlState, TransactionRecord};
-use crate::plan::StopRule;
 use crate::protocol::TransactionStatus;
 use crate::random::Generator;
 use crate::script::Value;
@@ -65,31 +64,6 @@ impl Transaction {
 }
 
 impl Client {
-    /// Goes on with the next transaction, if there is to be one.
-    pub(super) fn next_transaction(&mut self, env: &mut Environment<'_>) {
-        if self.has_done_all(env) || env.window.stopping {
-            return self.finish(env);
-        }
-        self.transaction.script = env.run.plan.scripts.choose(env.choose);
-        self.transaction.connecting_ns = 0;
-        if !env.run.plan.load.reconnect {
-            return self.begin_transaction(env);
-        }
-        if env.window.is_open(env.now()) {
-            self.connect(env);
-        } else {
-            self.finish(env);
-        }
-    }
-
-    /// Whether this client has done all its transactions.
-    fn has_done_all(&self, env: &Environment<'_>) -> bool {
-        match env.run.plan.load.stop {
-            StopRule::Transactions(count) => self.number >= count,
-            StopRule::Time(_) => false,
-        }
-    }
-
     /// Begins the chosen transaction, unless the window has ended.
     pub(super) fn begin_transaction(&mut self, env: &mut Environment<'_>) {
         let now = env.now();
@@ -100,7 +74,9 @@ impl Client {
         self.number += 1;
         let transaction = &mut self.transaction;
         transaction.tries = 1;
-        transaction.scheduled_at = now;
+        if env.run.schedule.is_none() {
+            transaction.scheduled_at = now;
+        }
         transaction.started_at = now;
         transaction.untimed_ns = 0;
         transaction.generator.clone_from(&self.generator);
@@ -186,23 +162,16 @@ impl Client {
         if env.window.cancelling {
             return self.interrupt(env);
         }
-        match Failure::of(error.sqlstate) {
-            Failure::Serialization | Failure::Deadlock => {
-                self.transaction.failure = error.sqlstate;
-                self.clean_up(env);
-            }
-            Failure::Other => {
-                let text = format!(
-                    "client {} script {} aborted in command {} query {}: {}",
-                    self.id,
-                    self.transaction.script,
-                    self.transaction.cursor,
-                    error.result,
-                    error.text
-                );
-                self.abort(Abort::Server, error.sqlstate, text, env);
-            }
+        if env.run.plan.load.on_error.fails(error.sqlstate) {
+            self.transaction.failure = error.sqlstate;
+            self.tell_failure(&error, env);
+            return self.clean_up(env);
         }
+        let text = format!(
+            "client {} script {} aborted in command {} query {}: {}",
+            self.id, self.transaction.script, self.transaction.cursor, error.result, error.text
+        );
+        self.abort(Abort::Server, error.sqlstate, text, env);
     }
 
     /// Rolls the failed block back, if one is open.
@@ -219,10 +188,12 @@ impl Client {
     pub(super) fn retry_or_fail(&mut self, env: &mut Environment<'_>) {
         self.transaction.end_untimed(env.now());
         if self.may_retry(env) {
+            self.tell_try("repeats the transaction after the error", env);
             self.transaction.tries += 1;
             self.generator.clone_from(&self.transaction.generator);
             return self.begin_try(env);
         }
+        self.tell_try("ends the failed transaction", env);
         self.record(Outcome::Failed, self.transaction.failure, env);
         self.follow(env);
     }
@@ -241,7 +212,9 @@ impl Client {
             .load
             .latency_limit
             .is_none_or(|limit| now - self.transaction.scheduled_at <= limit);
-        tries_left && within_limit && env.window.is_open(now)
+        // Other errors come again, however often the transaction is repeated.
+        let curable = Failure::of(self.transaction.failure) != Failure::Other;
+        curable && tries_left && within_limit && env.window.is_open(now)
     }
 
     /// Ends the client for good, and its transaction with it.
@@ -259,7 +232,7 @@ impl Client {
     }
 
     /// Tells where in the script the client is.
-    fn say_place(&self, env: &mut Environment<'_>) {
+    pub(super) fn say_place(&self, env: &mut Environment<'_>) {
         let script = env.run.script(self.transaction.script);
         if let Some(command) = script.commands.get(self.transaction.cursor) {
             let place = format!(
@@ -299,7 +272,12 @@ impl Client {
         self.end(ClientEnd::Aborted, env.stamp, env);
     }
 
-    fn record(&mut self, outcome: Outcome, sqlstate: SqlState, env: &mut Environment<'_>) {
+    pub(super) fn record(
+        &mut self,
+        outcome: Outcome,
+        sqlstate: SqlState,
+        env: &mut Environment<'_>,
+    ) {
         let finished_at = match (outcome, self.transaction.awaited_at) {
             // What was awaited last is not what ended it.
             (Outcome::Aborted(Abort::Interrupted), _) | (_, None) => env.now(),
@@ -310,6 +288,8 @@ impl Client {
             (_, Some(stamp)) => stamp,
         };
         self.transaction.end_untimed(finished_at);
+        let phase = env.window.phase(self.transaction.scheduled_at);
+        self.count(phase);
         let transaction = &self.transaction;
         env.recorder.record(Event::Transaction(TransactionRecord {
             client: self.id,
@@ -317,7 +297,7 @@ impl Client {
             script: transaction.script as u8,
             outcome,
             sqlstate,
-            phase: env.window.phase(transaction.scheduled_at),
+            phase,
             tries: transaction.tries,
             number: self.number,
             scheduled_at: transaction.scheduled_at,

@@ -1,0 +1,136 @@
+//! What is kept of a run in files while it goes on: a row for every transaction, or one for every
+//! interval, as CSV or in pgbench's formats. A file that stops taking rows never stops the run: the
+//! rows that it did not take are counted.
+
+mod intervals;
+mod pgbench;
+mod row_file;
+mod sampling;
+mod text;
+mod transactions;
+
+pub use intervals::IntervalLog;
+pub use pgbench::{PgbenchIntervals, PgbenchTransactions};
+pub use transactions::TransactionLog;
+
+use std::time::Duration;
+
+use self::row_file::RowFile;
+use self::sampling::Sampling;
+use crate::error::Error;
+use crate::event::{ConnectionRecord, TransactionRecord};
+use crate::plan::{IntervalPlan, LogFormat, LogPlan, LogRows, StopRule};
+use crate::random::Generator;
+use crate::result::{LogResult, LoggedRows};
+use crate::time::{Clock, Timestamp};
+
+/// Something that is kept in one file or several. It hears what the collector hears.
+pub trait Log: Send {
+    /// Its files, the first of which gives it its name.
+    fn files(&mut self) -> &mut [RowFile];
+
+    /// What its rows are rows of.
+    fn rows(&self) -> LoggedRows;
+
+    /// The measured window begins at this moment.
+    fn begin_window(&mut self, begins: Timestamp);
+
+    /// The measured window is said to end at this moment; transactions under way still count.
+    fn end_window(&mut self, _ends: Timestamp) {}
+
+    /// A transaction of this worker thread ended.
+    fn transaction(&mut self, worker: u32, record: &TransactionRecord);
+
+    /// A client connected, failed to, or disconnected.
+    fn connection(&mut self, _span: &ConnectionRecord) {}
+
+    /// All that ended before `known` has been told; `lead_in_over` says that no transaction from
+    /// before the window is under way any more.
+    fn complete_through(&mut self, _known: Timestamp, _lead_in_over: bool) {}
+
+    /// Everything has been told, and the window, with the last transaction in it, ended here.
+    fn end(&mut self, _ends: Timestamp) {}
+}
+
+impl dyn Log {
+    /// Gives all rows to the files.
+    pub(super) fn flush(&mut self) {
+        self.files().iter_mut().for_each(RowFile::flush);
+    }
+
+    /// What went wrong with a file, once for each.
+    pub(super) fn new_failure(&mut self) -> Option<String> {
+        self.files().iter_mut().find_map(RowFile::new_failure)
+    }
+
+    /// Ends the files and says what became of all rows.
+    pub(super) fn finish(&mut self) -> LogResult {
+        let rows = self.rows();
+        let files = self.files();
+        files.iter_mut().for_each(RowFile::finish);
+        LogResult {
+            path: files[0].path().to_owned(),
+            rows,
+            rows_written: files.iter().map(RowFile::rows_written).sum(),
+            rows_lost: files.iter().map(RowFile::rows_lost).sum(),
+            failure: files.iter().find_map(RowFile::failure),
+        }
+    }
+}
+
+/// What a log must know of a run.
+#[derive(Clone, Debug)]
+pub struct LogContext {
+    /// Short names of the scripts; `#2` and so on is appended to those that come again.
+    pub script_names: Vec<String>,
+    /// Turns moments into dates.
+    pub clock: Clock,
+    /// When the run is to end.
+    pub stop: StopRule,
+    /// How long clients are added, before the warm-up.
+    pub ramp: Duration,
+    /// How long the warm-up lasts, before the window.
+    pub warmup: Duration,
+    /// The stream by which each worker thread chooses the transactions that are logged.
+    pub samples: Vec<Generator>,
+}
+
+/// Creates the files of a log, replacing those of the same name, before the run begins.
+///
+/// # Errors
+/// [`Error::Io`] if one cannot be created.
+pub fn open_log(plan: &LogPlan, context: &LogContext) -> Result<Box<dyn Log>, Error> {
+    let sampling = |rate: Option<f64>| rate.map(|rate| Sampling::new(rate, &context.samples));
+    Ok(match (&plan.format, &plan.rows) {
+        (LogFormat::Csv(style), LogRows::Transactions { sampling_rate }) => {
+            let header = TransactionLog::header(style.time);
+            let file = RowFile::create(&plan.path, header, style.rows_each_file)?;
+            let sampling = sampling(*sampling_rate);
+            Box::new(TransactionLog::new(file, style.time, sampling, context))
+        }
+        (LogFormat::Csv(style), LogRows::Intervals(length)) => {
+            let file = RowFile::create(&plan.path, IntervalLog::header(), style.rows_each_file)?;
+            Box::new(IntervalLog::new(file, *length, context))
+        }
+        (LogFormat::Pgbench(fields), LogRows::Transactions { sampling_rate }) => {
+            let files = pgbench::create_files(&plan.path, context.samples.len())?;
+            let sampling = sampling(*sampling_rate);
+            let clock = context.clock.clone();
+            Box::new(PgbenchTransactions::new(files, *fields, sampling, clock))
+        }
+        (LogFormat::Pgbench(fields), LogRows::Intervals(length)) => {
+            let files = pgbench::create_files(&plan.path, context.samples.len())?;
+            let clock = context.clock.clone();
+            Box::new(PgbenchIntervals::new(files, *fields, *length, clock))
+        }
+    })
+}
+
+/// Creates the file of `--interval-csv`.
+///
+/// # Errors
+/// [`Error::Io`] if it cannot be created.
+pub fn open_intervals(plan: &IntervalPlan, context: &LogContext) -> Result<Box<dyn Log>, Error> {
+    let file = RowFile::create(&plan.path, IntervalLog::header(), None)?;
+    Ok(Box::new(IntervalLog::new(file, plan.length, context)))
+}

@@ -1,0 +1,391 @@
+//! A file of rows that never fails: the first error is kept, nothing is written after it, and what
+//! the file did not take is counted. Compresses where the name says so, and goes on in a new file
+//! where only so many rows may be in one. Knows nothing of what is in a row.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::text::Cells;
+use crate::error::Error;
+
+/// Bytes kept before they are given to the file: some 2,500 rows.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A file, or with a split a row of files.
+pub struct RowFile {
+    /// As the user named it.
+    path: PathBuf,
+    /// The first line of each file; empty for none.
+    header: Vec<u8>,
+    split: Option<Split>,
+    output: Output,
+    buffer: Vec<u8>,
+    rows_in_file: u64,
+    rows_offered: u64,
+    /// Rows that earlier files of a split took.
+    rows_taken_before: u64,
+    failure_told: bool,
+}
+
+/// When to go on in a new file.
+struct Split {
+    rows_each: u64,
+    /// Number of the file that is being written, from 1.
+    number: u64,
+}
+
+impl RowFile {
+    /// Creates the file, replacing one of that name; with `rows_each` the first of `PATH.1`, `PATH.2`
+    /// and so on. Its first line is `header`, unless that is empty.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be created.
+    pub(super) fn create(
+        path: &Path,
+        header: Vec<u8>,
+        rows_each: Option<u64>,
+    ) -> Result<RowFile, Error> {
+        let split = rows_each.map(|rows_each| Split {
+            rows_each: rows_each.max(1),
+            number: 1,
+        });
+        let first = match &split {
+            Some(split) => numbered(path, split.number),
+            None => path.to_owned(),
+        };
+        let file = File::create(&first).map_err(|source| Error::io("create", &first, source))?;
+        Ok(RowFile {
+            split,
+            ..RowFile::new(Box::new(file), path, header)
+        })
+    }
+
+    /// Rows into any writer; `path` is what it is called.
+    pub(super) fn new(file: Box<dyn Write + Send>, path: &Path, header: Vec<u8>) -> RowFile {
+        let mut rows = RowFile {
+            path: path.to_owned(),
+            header,
+            split: None,
+            output: Output::new(file, is_compressed(path)),
+            buffer: Vec::with_capacity(BUFFER_BYTES),
+            rows_in_file: 0,
+            rows_offered: 0,
+            rows_taken_before: 0,
+            failure_told: false,
+        };
+        rows.begin();
+        rows
+    }
+
+    /// Adds a row; the cells are empty afterwards.
+    pub(super) fn push(&mut self, row: &mut Cells) {
+        if self
+            .split
+            .as_ref()
+            .is_some_and(|split| self.rows_in_file >= split.rows_each)
+        {
+            self.next_file();
+        }
+        row.move_line_into(&mut self.buffer);
+        self.rows_in_file += 1;
+        self.rows_offered += 1;
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.spill();
+        }
+    }
+
+    /// Gives all rows to the file, so that a reader finds them.
+    pub(super) fn flush(&mut self) {
+        self.spill();
+        self.output.flush();
+    }
+
+    /// Gives the rest to the file and ends it.
+    pub(super) fn finish(&mut self) {
+        self.spill();
+        self.output.finish();
+    }
+
+    /// What went wrong with the file, the first time that this is asked after it did.
+    pub(super) fn new_failure(&mut self) -> Option<String> {
+        if self.failure_told {
+            return None;
+        }
+        let failure = self.output.failure.as_ref()?;
+        self.failure_told = true;
+        Some(format!(
+            "could not write \"{}\": {failure}",
+            self.path.display()
+        ))
+    }
+
+    /// Where it lies: what the user named, also if it is split.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Rows that the file took whole. Of a compressed file only what was flushed is known.
+    pub(super) fn rows_written(&self) -> u64 {
+        let header = u64::from(!self.header.is_empty());
+        self.rows_taken_before + self.output.lines_taken.saturating_sub(header)
+    }
+
+    /// Rows that it did not take.
+    pub(super) fn rows_lost(&self) -> u64 {
+        self.rows_offered - self.rows_written()
+    }
+
+    /// Why not, in the system's words.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.output.failure.as_ref().map(io::Error::to_string)
+    }
+
+    fn begin(&mut self) {
+        if !self.header.is_empty() {
+            self.buffer.extend_from_slice(&self.header);
+            self.buffer.push(b'\n');
+        }
+    }
+
+    fn spill(&mut self) {
+        self.output.write(&self.buffer);
+        self.buffer.clear();
+    }
+
+    /// A failure stays: rows after a gap would be taken for all there were.
+    fn next_file(&mut self) {
+        let Some(split) = &mut self.split else { return };
+        split.number += 1;
+        self.rows_in_file = 0;
+        let path = numbered(&self.path, split.number);
+        self.finish();
+        if self.output.failure.is_some() {
+            return;
+        }
+        self.rows_taken_before = self.rows_written();
+        match File::create(&path) {
+            Ok(file) => self.output = Output::new(Box::new(file), is_compressed(&path)),
+            Err(error) => self.output = Output::failed(error),
+        }
+        self.begin();
+    }
+}
+
+/// The name of the `number`th file beside `path`: `log.csv` gives `log.2.csv`, `log.csv.gz` gives
+/// `log.2.csv.gz`, other names get the number behind them.
+pub(super) fn numbered(path: &Path, number: u64) -> PathBuf {
+    let bytes = path.as_os_str().as_bytes();
+    let ending = [".csv.gz", ".csv", ".gz"]
+        .into_iter()
+        .find(|ending| bytes.ends_with(ending.as_bytes()))
+        .unwrap_or("");
+    let mut name = bytes[..bytes.len() - ending.len()].to_vec();
+    name.extend_from_slice(format!(".{number}{ending}").as_bytes());
+    PathBuf::from(OsString::from_vec(name))
+}
+
+fn is_compressed(path: &Path) -> bool {
+    path.as_os_str().as_bytes().ends_with(b".gz")
+}
+
+/// Where bytes go, and what became of them. No cell contains a line end, so lines are rows.
+struct Output {
+    sink: Sink,
+    lines_taken: u64,
+    failure: Option<io::Error>,
+}
+
+enum Sink {
+    Plain(Box<dyn Write + Send>),
+    /// What the encoder still holds cannot be told apart, so lines count when it was flushed.
+    Gzip {
+        encoder: GzEncoder<Box<dyn Write + Send>>,
+        lines_held: u64,
+    },
+}
+
+impl Output {
+    fn new(file: Box<dyn Write + Send>, compressed: bool) -> Self {
+        let sink = match compressed {
+            // A log must keep up with the run; better levels are for afterwards.
+            true => Sink::Gzip {
+                encoder: GzEncoder::new(file, Compression::fast()),
+                lines_held: 0,
+            },
+            false => Sink::Plain(file),
+        };
+        Output {
+            sink,
+            lines_taken: 0,
+            failure: None,
+        }
+    }
+
+    /// One that takes nothing.
+    fn failed(error: io::Error) -> Self {
+        Output {
+            failure: Some(error),
+            ..Output::new(Box::new(io::sink()), false)
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if self.failure.is_none() {
+            self.failure = self.try_write(bytes).err();
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.failure.is_none() {
+            self.failure = self.try_flush(false).err();
+        }
+    }
+
+    fn finish(&mut self) {
+        if self.failure.is_none() {
+            self.failure = self.try_flush(true).err();
+        }
+    }
+
+    fn try_write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let file = match &mut self.sink {
+            Sink::Plain(file) => file,
+            Sink::Gzip {
+                encoder,
+                lines_held,
+            } => {
+                encoder.write_all(bytes)?;
+                *lines_held += lines(bytes);
+                return Ok(());
+            }
+        };
+        while !bytes.is_empty() {
+            let taken = match file.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(taken) => taken,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            self.lines_taken += lines(&bytes[..taken]);
+            bytes = &bytes[taken..];
+        }
+        Ok(())
+    }
+
+    fn try_flush(&mut self, at_the_end: bool) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::Plain(file) => file.flush(),
+            Sink::Gzip {
+                encoder,
+                lines_held,
+            } => {
+                match at_the_end {
+                    true => encoder.try_finish()?,
+                    false => encoder.flush()?,
+                }
+                self.lines_taken += std::mem::take(lines_held);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn lines(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collector::testing::{Memory, SmallDisk};
+    use std::io::Read;
+
+    fn push(file: &mut RowFile, number: i64) {
+        let mut cells = Cells::separated_by(b',');
+        cells.integer(number);
+        file.push(&mut cells);
+    }
+
+    fn unzipped(bytes: &[u8]) -> String {
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(bytes)
+            .read_to_string(&mut text)
+            .expect("the file is complete");
+        text
+    }
+
+    #[test]
+    fn numbers_stand_before_what_a_name_ends_in() {
+        for (name, expected) in [
+            ("a/log.csv", "a/log.7.csv"),
+            ("log.csv.gz", "log.7.csv.gz"),
+            ("log.gz", "log.7.gz"),
+            ("pgbench_log.4711", "pgbench_log.4711.7"),
+            ("a.csv/log", "a.csv/log.7"),
+        ] {
+            assert_eq!(numbered(Path::new(name), 7), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn a_name_that_says_so_is_compressed_and_complete() {
+        let memory = Memory::default();
+        let path = Path::new("log.csv.gz");
+        let mut file = RowFile::new(Box::new(memory.clone()), path, b"n".to_vec());
+        push(&mut file, 1);
+        file.flush();
+        assert_eq!(file.rows_written(), 1);
+        push(&mut file, 2);
+        assert_eq!(file.rows_written(), 1, "what is not flushed is not known");
+        file.finish();
+        assert_eq!((file.rows_written(), file.rows_lost()), (2, 0));
+        assert_eq!(unzipped(&memory.bytes()), "n\n1\n2\n");
+    }
+
+    #[test]
+    fn rows_that_a_compressed_file_did_not_take_are_lost() {
+        let path = Path::new("log.csv.gz");
+        let mut file = RowFile::new(Box::new(SmallDisk(40)), path, b"n".to_vec());
+        push(&mut file, 1);
+        file.flush();
+        for number in 0..10_000 {
+            push(&mut file, number * 7919);
+        }
+        file.finish();
+        assert_eq!((file.rows_written(), file.rows_lost()), (1, 10_000));
+        assert!(file.new_failure().is_some() && file.new_failure().is_none());
+    }
+
+    #[test]
+    fn a_split_goes_on_in_the_next_file_header_and_all() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("log.csv");
+        let mut file = RowFile::create(&path, b"n".to_vec(), Some(2)).expect("it can be created");
+        (1..=5).for_each(|number| push(&mut file, number));
+        file.finish();
+        assert_eq!((file.rows_written(), file.rows_lost()), (5, 0));
+        for (number, expected) in [(1, "n\n1\n2\n"), (2, "n\n3\n4\n"), (3, "n\n5\n")] {
+            let text = std::fs::read_to_string(numbered(&path, number)).expect("it was written");
+            assert_eq!(text, expected);
+        }
+        assert!(!path.exists() && !numbered(&path, 4).exists());
+    }
+
+    #[test]
+    fn a_split_that_cannot_go_on_counts_what_is_lost() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("log.csv");
+        let mut file = RowFile::create(&path, b"n".to_vec(), Some(2)).expect("it can be created");
+        std::fs::create_dir(numbered(&path, 2)).expect("the directory is ours");
+        (1..=5).for_each(|number| push(&mut file, number));
+        file.finish();
+        assert_eq!((file.rows_written(), file.rows_lost()), (2, 3));
+        assert!(file.failure().is_some());
+    }
+}
