@@ -2,6 +2,7 @@
 //! a client runs. Each variant is one class with a stable code; the text says what happened, where,
 //! and what was expected. Prints nothing.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use crate::error::{Error, Report};
@@ -328,12 +329,13 @@ impl Excerpt {
         let mut start = 0;
         let mut caret = self.caret;
         for line in self.text.split(|&byte| byte == b'\n') {
-            let shown = line.strip_suffix(b"\r").unwrap_or(line);
-            write!(f, "\n{}", String::from_utf8_lossy(shown))?;
             let end = start + line.len();
-            if let Some(offset) = caret.filter(|&offset| offset <= end) {
-                let column = offset - start;
-                write!(f, "\n{:column$}^ {marker}", "")?;
+            let offset = caret.filter(|&offset| offset <= end);
+            let (shown, column) = around(line, offset.map_or(0, |offset| offset - start));
+            write!(f, "\n{shown}")?;
+            if offset.is_some() {
+                // A width in the format is 16 bits wide, and a column may be more.
+                write!(f, "\n{}^ {marker}", " ".repeat(column))?;
                 caret = None;
             }
             start = end + 1;
@@ -345,6 +347,25 @@ impl Excerpt {
         }
         Ok(())
     }
+}
+
+/// A longer line is shown around the error only: nobody finds a mark below many screens of text.
+const LINE_BYTES_MAX: usize = 1000;
+
+/// What is shown of a line, and the column of the byte at `offset` in it.
+fn around(line: &[u8], offset: usize) -> (String, usize) {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let first = offset
+        .saturating_sub(LINE_BYTES_MAX / 2)
+        .min(line.len().saturating_sub(LINE_BYTES_MAX));
+    let last = line.len().min(first + LINE_BYTES_MAX);
+    let (before, after) = (dots(first > 0), dots(last < line.len()));
+    let shown = format!("{before}{}{after}", shown_whole(&line[first..last]));
+    (shown, before.len() + offset - first)
+}
+
+fn dots(cut: bool) -> &'static str {
+    if cut { "..." } else { "" }
 }
 
 /// Why a command failed while a client ran it; the client aborts. Says what went wrong; the one who
@@ -569,7 +590,19 @@ fn coercion_code(from: Type, to: Type) -> &'static str {
     }
 }
 
+/// A longer word or value is cut in messages, which are to be read.
+const WORD_BYTES_MAX: usize = 200;
+
 /// Bytes of a script as text for a message; what is not UTF-8 is shown as a replacement character.
 pub(super) fn shown(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    let kept = bytes.len().min(WORD_BYTES_MAX);
+    format!(
+        "{}{}",
+        shown_whole(&bytes[..kept]),
+        dots(kept < bytes.len())
+    )
+}
+
+fn shown_whole(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
 }

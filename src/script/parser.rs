@@ -641,6 +641,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn of_a_huge_line_the_surroundings_of_the_error_are_shown() {
+        let text = format!(
+            "\\set x 1{} ; {}\n",
+            " + 1".repeat(20_000),
+            "2".repeat(9_000)
+        );
+        let shown = errors(&text)[0].to_string();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines.len(), 3, "{shown}");
+        assert!(lines[1].starts_with("...") && lines[1].ends_with("2..."));
+        assert_eq!(lines[1].find(';'), lines[2].find('^'));
+        assert!(shown.len() < 2500, "{}", shown.len());
+        let word = format!("\\{} x\n", "é".repeat(50_000));
+        let shown = errors(&word)[0].to_string();
+        assert!(shown.len() < 2500, "{}", shown.len());
+    }
+
     /// Parses, and checks that every caret points into what is shown.
     fn check(text: &[u8]) {
         let mut table = TableBuilder::default();
