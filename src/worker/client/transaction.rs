@@ -80,6 +80,7 @@ impl Client {
         transaction.started_at = now;
         transaction.untimed_ns = 0;
         transaction.generator.clone_from(&self.generator);
+        self.values.begin_transaction();
         self.tell_number(env);
         self.begin_try(env);
     }
@@ -123,7 +124,7 @@ impl Client {
     /// There are no values left for the script: the client is done. A transaction in which nothing
     /// was awaited yet has not taken place.
     pub(super) fn run_out(&mut self, env: &mut Environment<'_>) {
-        if self.transaction.awaited_at.is_some() {
+        if self.transaction.awaited_at.is_some() || self.transaction.tries > 1 {
             self.record(Outcome::Aborted(Abort::Interrupted), SqlState::NONE, env);
             return self.close(Then::End(ClientEnd::RanOut), env);
         }
