@@ -69,8 +69,11 @@ pub enum Problem {
     #[error("the weights of all scripts are zero, so that none could be chosen")]
     ZeroWeight,
     /// A definition without name or value.
-    #[error("invalid definition: expected NAME=VALUE with neither part empty")]
-    BadDefine,
+    #[error("invalid definition \"{0}\": expected NAME=VALUE with neither part empty")]
+    BadDefine(String),
+    /// UTF-8 text that begins with a byte-order mark, which the server takes for part of a word.
+    #[error("the script begins with a byte-order mark (bytes EF BB BF)")]
+    ByteOrderMark,
     /// A defined name that cannot be a variable.
     #[error("invalid variable name: \"{0}\"")]
     BadVariableName(String),
@@ -122,7 +125,12 @@ pub enum Problem {
     UnknownCommand {
         /// A command with a similar name.
         nearest: Option<&'static str>,
+        /// What to write in place of a command that psql or an old pgbench has.
+        instead: Option<&'static str>,
     },
+    /// One of psql's settings, which `\set` in a script does not make.
+    #[error("{0} is a setting of psql")]
+    PsqlSetting(&'static str),
     /// The time of a `\sleep` is not an integer.
     #[error("sleep time is not an integer ({0})")]
     SleepNotInteger(String),
@@ -227,9 +235,11 @@ impl Problem {
     pub fn code(&self) -> &'static str {
         match self {
             Problem::EmptyScript => "empty-script",
+            Problem::ByteOrderMark => "byte-order-mark",
+            Problem::PsqlSetting(_) => "psql-setting",
             Problem::TooManyScripts(_) => "too-many-scripts",
             Problem::ZeroWeight => "zero-weight",
-            Problem::BadDefine => "bad-define",
+            Problem::BadDefine(_) => "bad-define",
             Problem::BadVariableName(_) => "bad-var-name",
             Problem::Syntax(_) => "syntax",
             Problem::BadCharacter(_) => "bad-char",
@@ -257,8 +267,16 @@ impl Problem {
     pub fn hint(&self) -> Option<String> {
         match self {
             Problem::Syntax(unexpected) => Some(format!("expected {}", unexpected.expected)),
-            Problem::UnknownFunction { nearest, .. } | Problem::UnknownCommand { nearest } => {
+            Problem::UnknownCommand {
+                instead: Some(instead),
+                ..
+            } => Some((*instead).to_owned()),
+            Problem::UnknownFunction { nearest, .. } | Problem::UnknownCommand { nearest, .. } => {
                 nearest.map(|name| format!("did you mean \"{name}\"?"))
+            }
+            Problem::ByteOrderMark => Some("save it without one".to_owned()),
+            Problem::PsqlSetting(_) => {
+                Some("leave the line out, a script has no such settings".to_owned())
             }
             Problem::ArgumentCount { arity, .. } => Some(format!("it takes {arity}")),
             Problem::SleepUnit(_) => Some("expected us, ms or s".to_owned()),
@@ -270,7 +288,7 @@ impl Problem {
             Problem::EmptyScript
             | Problem::TooManyScripts(_)
             | Problem::ZeroWeight
-            | Problem::BadDefine
+            | Problem::BadDefine(_)
             | Problem::BadVariableName(_)
             | Problem::BadCharacter(_)
             | Problem::UnterminatedText
