@@ -1,8 +1,8 @@
 //! Working through a script's commands, and acting on what comes back from the server.
 
-use crate::event::{Abort, Level, SqlState};
+use crate::event::{Abort, Failure, Level, SqlState};
 use crate::plan::QueryMode;
-use crate::protocol::Event;
+use crate::protocol::{Event, ServerMessage};
 use crate::script::{
     self, Command, CommandKind, EvalContext, EvalError, Place, Script, ShellCommand, Variables,
     setshell_value,
@@ -31,9 +31,12 @@ impl Client {
                     self.attempt.refuse(&message);
                 }
                 Event::Error(message) => {
-                    let (transaction, variables) = (&self.transaction, &self.variables);
-                    self.reply
-                        .note_error(message, || statement_text(env, transaction, variables));
+                    let (state, variables) = (self.state, &self.variables);
+                    let (script, cursor) = (self.transaction.script, self.transaction.cursor);
+                    self.reply.note_error(message.sqlstate(), |command| {
+                        let command = (script, command.unwrap_or(cursor));
+                        error_text(message, state, command, variables, env)
+                    });
                 }
                 Event::Notice(message) => {
                     env.recorder.say(Level::Plain, message.to_string());
@@ -95,7 +98,7 @@ impl Client {
     /// The server is ready again. In a pipeline that may be so several times.
     fn handle_reply(&mut self, env: &mut Environment<'_>) {
         if self.session.ready_owed() > 0 {
-            return;
+            return self.reply.note_ready();
         }
         let work = match self.state {
             State::Greeting { since } => return self.handle_greeted(since, env),
@@ -171,9 +174,13 @@ impl Client {
                 Some(CommandKind::Sql(_)) => return self.fail_command(env),
                 _ => {
                     let error = self.reply.take_error();
-                    let id = self.id;
-                    env.recorder
-                        .say(Level::Error, format!("client {id}: {}", error.text));
+                    let command = error.command.unwrap_or(self.transaction.cursor);
+                    let text = format!(
+                        "client {} script {} could not prepare command {command}: {}",
+                        self.id, self.transaction.script, error.text
+                    );
+                    env.recorder.say(Level::Error, text);
+                    self.say_place(command, env);
                 }
             }
         }
@@ -427,14 +434,41 @@ fn captured<'a>(
     }
 }
 
-/// The SQL that an error points into, as it was sent.
-fn statement_text(
-    env: &Environment<'_>,
-    transaction: &Transaction,
+/// An error as it is told, with the line that it points into. One that only fails the transaction
+/// is told to nobody, so its text is not made: under contention such errors are part of steady
+/// state.
+fn error_text(
+    message: ServerMessage<'_>,
+    state: State,
+    command: (usize, usize),
     variables: &Variables,
+    env: &Environment<'_>,
+) -> String {
+    match (state, Failure::of(message.sqlstate())) {
+        (State::Working(Work::Waiting), Failure::Serialization | Failure::Deadlock) => {
+            String::new()
+        }
+        (State::Greeting { .. }, _) => {
+            let sql = env.run.plan.on_connect.as_deref().unwrap_or_default();
+            message.with_statement(sql).to_string()
+        }
+        (State::Working(Work::Waiting | Work::Preparing), _) => {
+            let statement = statement_text(command, variables, env);
+            message.with_statement(&statement).to_string()
+        }
+        _ => message.to_string(),
+    }
+}
+
+/// The SQL of a command of a script, as it was sent.
+fn statement_text(
+    (script, command): (usize, usize),
+    variables: &Variables,
+    env: &Environment<'_>,
 ) -> Vec<u8> {
     let mut text = Vec::new();
-    if let Some(CommandKind::Sql(sql)) = current(env, transaction) {
+    let command = env.run.script(script).commands.get(command);
+    if let Some(CommandKind::Sql(sql)) = command.map(|command| &command.kind) {
         match env.run.plan.query_mode {
             QueryMode::Simple => sql.append_simple(variables, &mut text),
             QueryMode::Extended | QueryMode::Prepared => {

@@ -102,7 +102,7 @@ impl Client {
         }
         let mode = env.run.plan.query_mode;
         if mode == QueryMode::Prepared && !piped && !self.statements.is_prepared(sql) {
-            return self.prepare(&[sql], env);
+            return self.prepare(&[(self.transaction.cursor, sql)], env);
         }
         self.begin_sending(env);
         if !piped {
@@ -113,6 +113,7 @@ impl Client {
             .map_err(|error| error.to_string())?;
         self.transaction.committing |= sql.commits();
         if piped {
+            self.reply.note_sent(self.transaction.cursor);
             self.transaction.cursor += 1;
             return Ok(Flow::On);
         }
@@ -157,10 +158,15 @@ impl Client {
 
     /// Prepares statements, each with a round trip of its own on the server's side. When they are
     /// answered, the command under way is executed again, and finds them prepared.
-    fn prepare(&mut self, statements: &[&Sql], env: &mut Environment<'_>) -> Result<Flow, String> {
+    fn prepare(
+        &mut self,
+        statements: &[(usize, &Sql)],
+        env: &mut Environment<'_>,
+    ) -> Result<Flow, String> {
         self.begin_sending(env);
         self.reply.clear();
-        for sql in statements {
+        for &(command, sql) in statements {
+            self.reply.note_sent(command);
             let write_text = |out: &mut BytesMut| out.extend_from_slice(sql.parameterized());
             self.session
                 .parse(env.run.statement_name(sql), write_text)
@@ -185,7 +191,7 @@ impl Client {
         if self.statements.pipeline.is_some() {
             return Err("already in a pipeline".to_owned());
         }
-        let unprepared = self.unprepared(&commands[self.transaction.cursor + 1..]);
+        let unprepared = self.unprepared(commands);
         if mode == QueryMode::Prepared && !unprepared.is_empty() {
             return self.prepare(&unprepared, env);
         }
@@ -197,13 +203,15 @@ impl Client {
     }
 
     /// The SQL commands up to the end of the pipeline that are not prepared yet, those in skipped
-    /// branches included.
-    fn unprepared<'a>(&self, commands: &'a [Command]) -> Vec<&'a Sql> {
+    /// branches included, with their indices.
+    fn unprepared<'a>(&self, commands: &'a [Command]) -> Vec<(usize, &'a Sql)> {
         commands
             .iter()
-            .take_while(|command| !matches!(command.kind, CommandKind::EndPipeline))
-            .filter_map(|command| match &command.kind {
-                CommandKind::Sql(sql) if !self.statements.is_prepared(sql) => Some(sql),
+            .enumerate()
+            .skip(self.transaction.cursor + 1)
+            .take_while(|(_, command)| !matches!(command.kind, CommandKind::EndPipeline))
+            .filter_map(|(index, command)| match &command.kind {
+                CommandKind::Sql(sql) if !self.statements.is_prepared(sql) => Some((index, sql)),
                 _ => None,
             })
             .collect()
@@ -215,6 +223,7 @@ impl Client {
             return Err("not in a pipeline".to_owned());
         }
         self.session.sync();
+        self.reply.note_sent(self.transaction.cursor);
         self.transaction.cursor += 1;
         Ok(Flow::On)
     }
