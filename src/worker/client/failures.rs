@@ -38,7 +38,8 @@ impl Client {
                      first of its kind (others are only counted): {text}"
                 ),
             );
-            self.say_place(env);
+            let place = error.command.unwrap_or(command);
+            self.say_place(place, env);
         }
     }
 
