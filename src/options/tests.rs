@@ -12,6 +12,7 @@ use crate::plan::{
     LogRows, LogTime, PartitionMethod, Partitioning, PgbenchFields, Plan, ProgressPlan, RunPlan,
     ServerChoice, StopRule, Tables, Text, Vacuum,
 };
+use crate::program::Program;
 
 /// A user named `tester` with these variables.
 struct Surroundings(&'static [(&'static str, &'static str)]);
@@ -142,6 +143,7 @@ fn limits_tries_and_what_is_vacuumed() {
         Some(ProgressPlan {
             interval: Duration::from_secs(5),
             unix_time: false,
+            percentile: true,
         })
     );
     assert_eq!(run_plan("-s 7").scale, Some(7));
@@ -347,6 +349,7 @@ fn intervals_have_a_file_of_their_own_and_a_length() {
         Some(ProgressPlan {
             interval: Duration::from_millis(500),
             unix_time: true,
+            percentile: true,
         })
     );
 }
@@ -503,8 +506,6 @@ fn what_makes_no_sense_is_refused() {
             "--log-p x",
             "log file prefix (--log-prefix) is allowed only when",
         ),
-        ("--rate 100", "--rate of pgbench is not available"),
-        ("-R 100", "-R of pgbench is not available"),
         ("-W", "no option -W"),
         ("--quiet=3", "-q/--quiet doesn't allow an argument"),
         ("-h", "-h/--host requires an argument"),
@@ -716,8 +717,8 @@ fn a_complaint_points_to_the_remedy() {
         ("-W", "in $PGPASSWORD or the connection string"),
         ("-T 10abc", "1.5s, 250ms, 5m"),
         ("-L 1e3", "1.5s, 250ms, 5m"),
-        ("-R 100", "says what is missing"),
-        ("-r", "says what is missing"),
+        ("-R 10abc", "6/min, 100/h"),
+        ("--report-latencies", "--report-per-command"),
         ("-v x=1", "-D NAME=VALUE"),
         ("-b s", "tpcb-like, simple-update, select-only"),
         ("-b select@x", "add @1"),
@@ -789,8 +790,8 @@ fn texts_are_shown_wherever_they_are_asked_for() {
 #[test]
 fn every_option_is_explained() {
     let readme = include_str!("../../README.md");
-    let shown = help::help(&command());
-    for arg in command().get_arguments() {
+    let shown = help::help(Program::Pgmark, &command(Program::Pgmark));
+    for arg in command(Program::Pgmark).get_arguments() {
         let name = super::complaint::spelled(arg);
         let heading = arg.get_help_heading();
         assert!(
@@ -817,7 +818,7 @@ fn every_option_is_explained() {
 /// The help fits a terminal and says every exit status.
 #[test]
 fn the_help_reads_well() {
-    let shown = help::help(&command());
+    let shown = help::help(Program::Pgmark, &command(Program::Pgmark));
     for line in shown.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }

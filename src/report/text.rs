@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use crate::error::Signal;
 use crate::plan::StopRule;
+use crate::program::Program;
 use crate::result::{Facts, Measured, RunResult, ServerActivity};
 use crate::stats::{Histogram, Stats};
 
@@ -15,9 +16,17 @@ const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
 /// A percentile that fewer samples lie beyond is an accident of a few of them.
 const MIN_SAMPLES_BEYOND: u64 = 10;
 
-/// The line that a run begins with: the program's version, the server's, and a word of warning
-/// where a build without optimisation would measure itself.
-pub fn banner(server_version: &str) -> String {
+/// The line that a run begins with: the program's version, the server's, and under our own name a
+/// word of warning where a build without optimisation would measure itself. pgbench leaves out the
+/// server's version if it is its own.
+pub fn banner(program: Program, server_version: &str) -> String {
+    if program == Program::Pgbench {
+        let own = Program::PGBENCH_VERSION;
+        return match server_version.split_whitespace().next() {
+            Some(number) if number == own => format!("pgbench ({own})"),
+            Some(_) | None => format!("pgbench ({own}, server {server_version})"),
+        };
+    }
     let build = if cfg!(debug_assertions) {
         ", debug build"
     } else {
@@ -573,9 +582,19 @@ mod tests {
 
     #[test]
     fn the_banner_names_both_versions() {
-        let banner = banner("15.18");
+        let ours = banner(Program::Pgmark, "15.18");
         let expected = format!("pgmark ({}, server 15.18", env!("CARGO_PKG_VERSION"));
-        assert!(banner.starts_with(&expected));
-        assert_eq!(banner.contains("debug build"), cfg!(debug_assertions));
+        assert!(ours.starts_with(&expected));
+        assert_eq!(ours.contains("debug build"), cfg!(debug_assertions));
+        for (server, expected) in [
+            (
+                "15.18 (Debian 15.18-0)",
+                "pgbench (18.0, server 15.18 (Debian 15.18-0))",
+            ),
+            ("18.0 (Debian 18.0-1)", "pgbench (18.0)"),
+            ("18.1", "pgbench (18.0, server 18.1)"),
+        ] {
+            assert_eq!(banner(Program::Pgbench, server), expected);
+        }
     }
 }

@@ -7,7 +7,8 @@ use crossbeam_channel::{Receiver, unbounded};
 use super::*;
 use crate::conninfo::{Host, HostName, Target};
 use crate::event::{Abort, Level, Outcome, Phase, Report, SpanKind, SqlState, TransactionRecord};
-use crate::plan::{Load, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum};
+use crate::plan::{Load, QueryMode, RunPlan, Seed, ServerChoice, StopRule, SummaryPlan, Vacuum};
+use crate::program::Program;
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
 use crate::transport::resolve;
@@ -55,12 +56,14 @@ pub(super) fn context(script: &str, load: Load) -> RunContext {
     scripts.add_file("test.sql", script.as_bytes(), 1);
     let addresses = resolve::addresses(&target());
     let plan = RunPlan {
+        program: Program::Pgmark,
         server: ServerChoice::Given(target()),
         scripts: scripts.finish().unwrap(),
         query_mode: QueryMode::Simple,
         on_connect: None,
         scale: None,
         vacuum: Vacuum::None,
+        before: Vec::new(),
         seed: Seed {
             value: 42,
             explicit: true,
@@ -68,6 +71,8 @@ pub(super) fn context(script: &str, load: Load) -> RunContext {
         log: None,
         intervals: None,
         progress: None,
+        summary: SummaryPlan::default(),
+        debug: false,
         dry_run: false,
         load,
     };
