@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use crate::conninfo::{Addresses, Target};
-use crate::plan::RunPlan;
+use crate::plan::{Pacing, RunPlan};
 use crate::protocol::{ChannelBinding, Startup};
 use crate::random::{Generator, Seeds};
+use crate::schedule::Schedule;
 use crate::script::{Automatic, Script, Sql, Variables};
 use crate::time::Clock;
 use crate::values::ValueSources;
@@ -23,6 +24,8 @@ pub struct RunContext {
     pub plan: RunPlan,
     /// Rows for the scripts' `\values`.
     pub values: ValueSources,
+    /// When transactions are due, under a rate.
+    pub schedule: Option<Schedule>,
     /// Seeds of all streams.
     pub seeds: Seeds,
     /// Names of the prepared statements, by number of the SQL command.
@@ -51,6 +54,13 @@ impl RunContext {
             statement_names: (0..plan.scripts.sql_commands)
                 .map(|number| format!("P_{number}"))
                 .collect(),
+            schedule: match plan.load.pacing {
+                Pacing::ClosedLoop => None,
+                Pacing::Rate(rate) => {
+                    let throttle = Generator::new(seeds.threads[0].throttle);
+                    Some(Schedule::new(rate, throttle))
+                }
+            },
             clock,
             values,
             target,

@@ -26,6 +26,7 @@
 //! | [`console`] | standard error, but for the time of a run | |
 //! | [`time`] | the only reader of the clock | everything else |
 //! | [`random`] | generator, streams, distributions, bit for bit those of pgbench | time |
+//! | [`schedule`] | when transactions are due under a rate | sockets, reports |
 //! | [`script`] | text in, commands out; evaluation | I/O, time, protocol |
 //! | [`protocol`] | a session without a socket: bytes in, bytes and events out | sockets, time |
 //! | [`context`] | what all workers of a run share: the plan, and what the server told | threads |
@@ -95,6 +96,7 @@ pub mod random;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod schedule;
 pub mod script;
 pub mod server;
 pub mod spelling;

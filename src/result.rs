@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::error::Signal;
 use crate::event::{ClientEnd, WorkerRecord};
 use crate::plan::{QueryMode, StopRule};
+use crate::schedule::Due;
 use crate::stats::{Histogram, Noise, Series, Stats};
 use crate::time::Timestamp;
 
@@ -41,6 +42,8 @@ pub struct Facts {
     pub max_tries: Option<u32>,
     /// When the run was to end.
     pub stop: StopRule,
+    /// What the schedule owed, under a rate.
+    pub schedule: Option<ScheduleFacts>,
     /// Transactions slower than this are late.
     pub latency_limit: Option<Duration>,
     /// A new connection for each transaction (`-C`).
@@ -53,6 +56,23 @@ pub struct Facts {
     pub interrupted: Option<Signal>,
     /// How far the wall clock was stepped until the run was over, ns; positive is forward.
     pub wall_step_ns: i128,
+}
+
+/// The schedule of a run with a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScheduleFacts {
+    /// Transactions a second.
+    pub rate: f64,
+    /// What was due in the measured window.
+    pub due: Due,
+}
+
+impl ScheduleFacts {
+    /// Due transactions that never began: the end came, their client died, their connect was cut
+    /// off, or nobody had taken them.
+    pub fn abandoned(&self, total: &Stats) -> u64 {
+        self.due.slots.saturating_sub(total.recorded())
+    }
 }
 
 /// A script as the summary names it.
@@ -422,6 +442,12 @@ impl RunResult {
                 }
             }
         }
+        if let Some(schedule) = &self.facts.schedule
+            && schedule.due.slots < total.recorded()
+            && !schedule.due.approximate
+        {
+            books.same("due by schedule", schedule.due.slots, total.recorded());
+        }
         self.check_transactions_of_clients(&mut books);
         books.violations
     }
@@ -482,6 +508,7 @@ mod tests {
                 threads: 1,
                 max_tries: Some(1),
                 stop,
+                schedule: None,
                 latency_limit: None,
                 connect_per_transaction: false,
                 connection: ConnectionWords::default(),

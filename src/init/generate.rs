@@ -23,6 +23,7 @@ pub fn generate(run: &mut InitRun<'_>, step: InitStep) -> Result<(), Failure> {
             return Err(failure);
         };
         run.console.notice(&notice);
+        run.reconnect()?;
         way = next;
     }
 }
@@ -72,27 +73,21 @@ fn tidily(
 ) -> Result<(), Failure> {
     let outcome = work(run);
     if outcome.is_err() {
-        run.session().try_to(statements::TRUNCATE);
+        run.tidy_up();
     }
     outcome
 }
 
 /// Empties all tables and fills these over the first connection.
 fn fill_first(run: &mut InitRun<'_>, way: Way, tables: &[FilledTable]) -> Result<(), Failure> {
-    if way.batch_rows.is_some() {
+    let work = |run: &mut InitRun<'_>| {
         run.session().execute(statements::TRUNCATE)?;
-        return tables.iter().try_for_each(|table| fill(run, way, *table));
+        tables.iter().try_for_each(|table| fill(run, way, *table))
+    };
+    if way.batch_rows.is_some() {
+        return work(run);
     }
-    run.session().execute("begin")?;
-    let outcome = run
-        .session()
-        .execute(statements::TRUNCATE)
-        .and_then(|()| tables.iter().try_for_each(|table| fill(run, way, *table)))
-        .and_then(|()| run.session().execute("commit"));
-    if outcome.is_err() {
-        run.session().try_to("rollback");
-    }
-    outcome
+    run.in_transaction(work)
 }
 
 fn fill(run: &mut InitRun<'_>, mut way: Way, table: FilledTable) -> Result<(), Failure> {

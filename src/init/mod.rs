@@ -5,6 +5,7 @@
 //! One connection does everything but what `-j` shares out: filling the accounts and building
 //! keys. Says on the console what it does; measures nothing but how long each step took.
 
+mod canceller;
 mod explain;
 mod generate;
 mod load;
@@ -20,14 +21,18 @@ mod way;
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::Duration;
 
+use crossbeam_channel::bounded;
 use postgres::Client;
 
+use self::canceller::Canceller;
 use self::session::{Failure, Session, Stop};
 use self::team::Team;
 use crate::conninfo::Target;
 use crate::console::Console;
+use crate::control;
 use crate::error::Error;
 use crate::plan::{InitPlan, InitStep, Tables};
 use crate::time::Clock;
@@ -38,15 +43,17 @@ pub use self::preview::preview;
 /// have room for 6,400 by default, less what others hold.
 const PARTITIONS_PER_TRANSACTION: u32 = 1_000;
 
+/// How long the emptying of half-filled tables may wait for a lock.
+const TIDY_UP_PATIENCE_MS: u32 = 2_000;
+
 /// From this version on a partitioned table cannot be unlogged.
 const NO_UNLOGGED_PARTITIONED: u32 = 180_000;
 
 /// Takes the steps of `plan` on `client`, which is connected to its target, and says so on
 /// `console`, at last with the times.
 ///
-/// Once `stop` is set nothing further is begun and rows stop flowing; whoever sets it also sends
-/// a cancel request by the client's cancel token, for the statement that is under way. Other
-/// connections are cancelled here.
+/// Once `stop` is set nothing further is begun, rows stop flowing, and what the server is doing is
+/// cancelled. `client` may be another connection afterwards.
 ///
 /// # Errors
 /// [`Error::Server`] with the server's message, the statement that failed and the steps that
@@ -58,25 +65,26 @@ pub fn run(
     clock: &Clock,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
+    let canceller = Canceller::new(client.cancel_token());
     let mut run = InitRun {
         client,
+        canceller: &canceller,
         target: &plan.target,
         tables: &plan.tables,
         console,
         clock,
         stop,
     };
-    let all = &plan.tables.steps;
-    let mut steps = Vec::with_capacity(all.len());
-    for (index, &step) in all.iter().enumerate() {
-        console.line(step.announcement());
-        let started_at = clock.now();
-        run.take(step)
-            .map_err(|failure| explain::explain(&mut run, failure, &all[index..]))?;
-        steps.push((step, clock.now() - started_at));
-    }
-    console.line(&done_line(&steps));
-    Ok(())
+    thread::scope(|scope| {
+        // Dropped at the end of the steps, which ends the watch.
+        let (_working, ended) = bounded(0);
+        let canceller = &canceller;
+        // Without this thread a stop waits for the statement that is under way.
+        let _ = thread::Builder::new()
+            .name("canceller".to_owned())
+            .spawn_scoped(scope, move || canceller.watch(stop, &ended));
+        run.take_all()
+    })
 }
 
 impl InitStep {
@@ -125,6 +133,7 @@ fn done_line(steps: &[(InitStep, Duration)]) -> String {
 /// What every step needs.
 struct InitRun<'a> {
     client: &'a mut Client,
+    canceller: &'a Canceller,
     target: &'a Target,
     tables: &'a Tables,
     console: &'a Console,
@@ -133,6 +142,20 @@ struct InitRun<'a> {
 }
 
 impl<'a> InitRun<'a> {
+    fn take_all(&mut self) -> Result<(), Error> {
+        let all = &self.tables.steps;
+        let mut steps = Vec::with_capacity(all.len());
+        for (index, &step) in all.iter().enumerate() {
+            self.console.line(step.announcement());
+            let started_at = self.clock.now();
+            self.take(step)
+                .map_err(|failure| explain::explain(self, failure, &all[index..]))?;
+            steps.push((step, self.clock.now() - started_at));
+        }
+        self.console.line(&done_line(&steps));
+        Ok(())
+    }
+
     fn take(&mut self, step: InitStep) -> Result<(), Failure> {
         match step {
             InitStep::DropTables => self.session().execute(statements::DROP),
@@ -157,6 +180,43 @@ impl<'a> InitRun<'a> {
                 failed_elsewhere: None,
             },
         }
+    }
+
+    /// Does `work` in a transaction of the first connection, which is undone if it fails.
+    fn in_transaction(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.session().execute("begin")?;
+        let outcome = work(self).and_then(|()| self.session().execute("commit"));
+        if outcome.is_err() {
+            self.session().try_to("rollback");
+        }
+        outcome
+    }
+
+    /// Goes on with a new first connection: the driver loses one on which a COPY was refused
+    /// before it began.
+    fn reconnect(&mut self) -> Result<(), Failure> {
+        let client = control::connect(self.target, self.console).map_err(Failure::Other)?;
+        self.canceller.set(Some(client.cancel_token()));
+        *self.client = client;
+        Ok(())
+    }
+
+    /// Empties the tables after something was committed that is not complete, also after a stop.
+    /// Whoever holds a lock on them for long is not waited for.
+    fn tidy_up(&mut self) {
+        self.canceller.set(None);
+        let mut session = self.session();
+        session.try_to("rollback");
+        session.try_to(&format!(
+            "begin; set local lock_timeout = '{TIDY_UP_PATIENCE_MS}'; {}; commit",
+            statements::TRUNCATE
+        ));
+        session.try_to("rollback");
+        let token = self.client.cancel_token();
+        self.canceller.set(Some(token));
     }
 
     /// Further connections.
@@ -262,7 +322,6 @@ mod tests {
     use crate::cluster::tests::temporary_cluster;
     use crate::conninfo::Target;
     use crate::console::tests::recorded;
-    use crate::control;
 
     const DEFAULT_STEPS: [InitStep; 5] = [
         InitStep::DropTables,

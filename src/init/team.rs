@@ -4,20 +4,16 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use postgres::{CancelToken, Client, NoTls};
 
+use super::canceller::LOOK_INTERVAL;
 use super::session::{Failure, Session, Stop};
 use crate::conninfo::Target;
 use crate::console::Console;
 use crate::control;
 use crate::error::{Error, Report};
-
-/// Between two looks at whether the user wants to stop; also between two cancel requests, since
-/// one that arrives between two statements is lost.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Where and on whose behalf a team works.
 #[derive(Clone, Copy)]

@@ -3,6 +3,7 @@
 //! clock, and none computes a figure of its own.
 
 mod preview;
+mod schedule;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;

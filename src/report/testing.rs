@@ -26,6 +26,7 @@ fn facts(clients: u32, stop: StopRule) -> Facts {
         threads: 2,
         max_tries: Some(1),
         stop,
+        schedule: None,
         latency_limit: None,
         connect_per_transaction: false,
         connection: ConnectionWords {

@@ -11,6 +11,8 @@ use crate::program::Program;
 use crate::result::{Facts, Measured, RunResult, ServerActivity};
 use crate::stats::{Histogram, Stats};
 
+use super::schedule;
+
 /// Percentiles of the summary, in percent.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
 /// A percentile that fewer samples lie beyond is an accident of a few of them.
@@ -73,9 +75,11 @@ impl<'a> Summary<'a> {
             return summary;
         }
         summary.failures("", &result.measured.total);
+        summary.lines(schedule::skipped(&result.facts, &result.measured.total));
         summary.late("", &result.measured.total);
         summary.latency("", &result.measured.total);
         summary.percentiles();
+        summary.lines(schedule::account(&result.facts, &result.measured));
         summary.interrupted();
         summary.concurrency();
         summary.noise();
@@ -86,6 +90,12 @@ impl<'a> Summary<'a> {
         }
         summary.scripts();
         summary
+    }
+
+    fn lines(&mut self, lines: impl IntoIterator<Item = String>) {
+        for text in lines {
+            line!(self, "{text}");
+        }
     }
 
     fn workload(&mut self) {
@@ -188,6 +198,11 @@ impl<'a> Summary<'a> {
                 percentiles_ms(latency, &PERCENTILES),
                 latency.max_ns() as f64 / 1e6
             );
+            self.lines(schedule::of_all_due(
+                self.facts,
+                self.measured,
+                &PERCENTILES,
+            ));
         }
     }
 
@@ -217,6 +232,11 @@ impl<'a> Summary<'a> {
         } else {
             ""
         };
+        // Under a rate there is no number that it ought to be near.
+        let of_clients = match self.facts.schedule {
+            None => format!(" of {}", self.facts.clients),
+            Some(_) => String::new(),
+        };
         let thread = match (
             self.measured.busiest_thread(),
             self.measured.client_delay_mean_ns(),
@@ -230,9 +250,8 @@ impl<'a> Summary<'a> {
         };
         line!(
             self,
-            "average concurrency = {:.2} of {}{while_connected}{thread}",
+            "average concurrency = {:.2}{of_clients}{while_connected}{thread}",
             self.measured.average_concurrency(),
-            self.facts.clients
         );
         let think = self.measured.think_time();
         if !think.is_zero() {
@@ -414,8 +433,13 @@ fn plus_minus(share: Option<f64>) -> String {
     share.map_or("n/a".to_owned(), |share| format!("±{:.1}%", share * 100.0))
 }
 
+/// ns as ms with three decimals.
+pub(super) fn millis(nanos: u64) -> String {
+    format!("{:.3}", nanos as f64 / 1e6)
+}
+
 /// `part` of `whole` in percent, 0 of nothing.
-fn percent(part: u64, whole: u64) -> f64 {
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         return 0.0;
     }

@@ -6,7 +6,10 @@ use crate::conninfo::Endpoint;
 use crate::console::Console;
 use crate::context::RunContext;
 use crate::control;
-use crate::result::{ConnectionWords, Facts, Partitions, ScriptFacts, ServerActivity};
+use crate::plan::StopRule;
+use crate::result::{
+    ConnectionWords, Facts, Measured, Partitions, ScheduleFacts, ScriptFacts, ServerActivity,
+};
 use crate::server::{Activity, ActivityDelta, ServerFacts};
 
 use super::Signals;
@@ -21,6 +24,7 @@ const LAST_LOOK: Duration = Duration::from_secs(10);
 pub(super) fn gather(
     run: &RunContext,
     prepared: &Prepared,
+    measured: &Measured,
     ending: &Ending,
     signals: &Signals,
     console: &Console,
@@ -40,6 +44,7 @@ pub(super) fn gather(
         threads: plan.load.threads,
         max_tries: plan.load.max_tries,
         stop: plan.load.stop,
+        schedule: schedule_facts(run, measured),
         latency_limit: plan.load.latency_limit,
         connect_per_transaction: plan.load.reconnect,
         connection: ConnectionWords {
@@ -54,6 +59,21 @@ pub(super) fn gather(
         interrupted: ending.interrupted,
         wall_step_ns: run.clock.wall_step_ns(),
     }
+}
+
+/// What was due: with a time, the slots up to the end of the window; with a number of transactions,
+/// those that clients took.
+fn schedule_facts(run: &RunContext, measured: &Measured) -> Option<ScheduleFacts> {
+    let schedule = run.schedule.as_ref()?;
+    let window = measured.window?;
+    let due = match run.plan.load.stop {
+        StopRule::Time(_) => schedule.due_until(window.ends, &run.clock),
+        StopRule::Transactions(_) => schedule.taken(),
+    };
+    Some(ScheduleFacts {
+        rate: schedule.rate(),
+        due,
+    })
 }
 
 fn script_facts(run: &RunContext) -> Vec<ScriptFacts> {

@@ -151,7 +151,14 @@ pub fn measure(
     ));
     let logs = prepare::open_logs(&run, signals)?;
     let driven = threads::drive(&run, logs, signals, &around.console)?;
-    let facts = facts::gather(&run, &prepared, &driven.ending, signals, &around.console);
+    let facts = facts::gather(
+        &run,
+        &prepared,
+        &driven.measured,
+        &driven.ending,
+        signals,
+        &around.console,
+    );
     Ok(RunResult {
         facts,
         measured: driven.measured,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender, select};
 use mio::Waker;
 
+use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
 use crate::event::Report;
-use crate::time::Clock;
 use crate::worker::{Control, Notice};
 
 /// What the main thread holds of the workers.
@@ -25,8 +25,8 @@ pub struct Supervisor<'a> {
     pub signals: &'a Receiver<Signal>,
     /// The way to the collector.
     pub reports: Sender<Report>,
-    /// The clock of the run.
-    pub clock: &'a Clock,
+    /// What is run.
+    pub run: &'a RunContext,
 }
 
 /// How the workers ended.
@@ -78,10 +78,14 @@ impl Supervisor<'_> {
         ending
     }
 
-    /// Releases the clients: the measured window begins.
+    /// Releases the clients: the measured window begins, at once or after ramp and warm-up.
     fn start(&self) {
-        let now = self.clock.now();
-        let _ = self.reports.send(Report::WindowBegins(now));
+        let now = self.run.clock.now();
+        let begins = now + self.run.plan.load.lead_in.total();
+        if let Some(schedule) = &self.run.schedule {
+            schedule.start(now, begins);
+        }
+        let _ = self.reports.send(Report::WindowBegins(begins));
         self.control.start(now);
         self.wake();
     }
@@ -98,13 +102,13 @@ impl Supervisor<'_> {
             detail: Some(detail),
             ..report
         }));
-        self.control.close(self.clock.now());
+        self.control.close(self.run.clock.now());
         self.wake();
     }
 
     /// The first signal lets what is under way finish, the second cuts it off, the third leaves.
     fn obey(&self, signals: u32, ending: &mut Ending) {
-        let now = self.clock.now();
+        let now = self.run.clock.now();
         match signals {
             1 if ending.started => {
                 let _ = self.reports.send(Report::WindowEnds(now));

@@ -75,7 +75,7 @@ pub(super) fn drive(
         notices: noticed,
         signals: signals.received(),
         reports,
-        clock: &run.clock,
+        run,
     }
     .watch();
     if !ending.abandoned {
@@ -129,7 +129,7 @@ fn spawn_collector(
         workers: run.plan.load.threads,
         scripts: run.plan.scripts.scripts.len(),
         stop: run.plan.load.stop,
-        lead_in: Duration::ZERO,
+        lead_in: run.plan.load.lead_in.total(),
         latency_limit: run.plan.load.latency_limit,
         with_retries: run.plan.load.max_tries != Some(1),
         progress: match run.plan.progress {

@@ -9,7 +9,10 @@ use bytes::BufMut;
 use super::error::{EvalError, Type};
 
 /// What an expression yields and a variable holds.
+// A discriminant as wide as what follows it: a narrow one makes the compiler move the rest at odd
+// offsets, and the processor then waits for the store of a number before it can be loaded again.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(u64)]
 pub enum Value {
     /// No value.
     Null,

@@ -36,6 +36,8 @@ pub struct Stats {
     pub latency: Histogram,
     /// Service time of the processed.
     pub service: Histogram,
+    /// Response time of the processed: latency and the connecting made for them.
+    pub response: Histogram,
     /// Schedule lag of the processed.
     pub lag: Histogram,
     /// Latency of the failed.
@@ -50,7 +52,10 @@ impl Stats {
             Outcome::Processed => {
                 let latency_ns = record.latency_ns();
                 self.processed += 1;
-                self.late += u64::from(latency_limit_ns.is_some_and(|limit| latency_ns > limit));
+                // Without a connect between slot and begin this is the latency.
+                let response_ns = record.response_ns();
+                self.late += u64::from(latency_limit_ns.is_some_and(|limit| response_ns > limit));
+                self.response.record(response_ns);
                 self.latency.record(latency_ns);
                 self.service.record(record.service_ns());
                 self.lag.record(record.lag_ns());
@@ -79,6 +84,7 @@ impl Stats {
         self.latency.merge(&other.latency);
         self.service.merge(&other.service);
         self.lag.merge(&other.lag);
+        self.response.merge(&other.response);
         self.failed_latency.merge(&other.failed_latency);
     }
 

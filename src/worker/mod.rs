@@ -242,7 +242,7 @@ impl Worker {
                         self.queue.mark(slot, stamp, |ready| ready.woken = true);
                     }
                 }
-                Wake::WindowEnd => self.for_all(|client, env| client.handle_window_end(env)),
+                Wake::WindowEnd => self.end_window(deadline),
                 Wake::CancelDue => self.cancel_all(),
                 Wake::CloseDue => self.for_all(|client, env| client.handle_close_due(env)),
             }
@@ -278,12 +278,21 @@ impl Worker {
     }
 
     fn start(&mut self, start: Timestamp) {
-        self.window = Window::starting_at(start, self.run.plan.load.stop);
+        self.window = Window::starting_at(start, &self.run.plan.load);
         self.stamp = start;
         if let Some(end) = self.window.end() {
             self.timers.add(end, Wake::WindowEnd);
         }
         self.for_all(|client, env| client.handle_start(env));
+    }
+
+    fn end_window(&mut self, end: Timestamp) {
+        if let Some(patience) = self.run.plan.load.finish_within {
+            self.timers.add(end + patience, Wake::CancelDue);
+            self.timers
+                .add(end + patience + CANCEL_GRACE, Wake::CloseDue);
+        }
+        self.for_all(|client, env| client.handle_window_end(env));
     }
 
     fn stop(&mut self, stop: Timestamp) {

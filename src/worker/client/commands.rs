@@ -70,7 +70,10 @@ impl Client {
             State::Idle
             | State::Greeting { .. }
             | State::Standby
+            | State::Ramping { .. }
             | State::Choosing
+            | State::Skipping
+            | State::Throttled { .. }
             | State::Working(_) => {
                 self.action = Some(Action::Close);
                 self.handle_lost(problem, env);
@@ -102,7 +105,10 @@ impl Client {
             | State::Connecting
             | State::Backlogged { .. }
             | State::Standby
+            | State::Ramping { .. }
             | State::Choosing
+            | State::Skipping
+            | State::Throttled { .. }
             | State::Closing { .. }
             | State::Done => return,
         };

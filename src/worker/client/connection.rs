@@ -4,7 +4,6 @@
 use crate::conninfo::{AttemptFailure, Attempts, Endpoint};
 use crate::error::Report;
 use crate::event::{ClientEnd, ConnectionRecord, Event, Level, SpanKind};
-use crate::plan::StopRule;
 use crate::protocol::ServerMessage;
 use crate::time::Timestamp;
 
@@ -270,7 +269,9 @@ impl Client {
             }
             State::Standby => self.lose_before_start(reason, env),
             State::Working(_) => self.lose_transaction(reason, env),
-            State::Choosing => self.lose_between(reason, env),
+            State::Ramping { .. } | State::Choosing | State::Skipping | State::Throttled { .. } => {
+                self.lose_between(reason, env)
+            }
             State::Idle | State::Done => {}
             State::Closing { .. } => self.handle_closed(env),
         }
@@ -301,13 +302,5 @@ impl Client {
         env.recorder.say(Level::Error, text);
         self.session.reset();
         self.end(ClientEnd::Aborted, env.stamp, env);
-    }
-
-    /// Whether this client has done all its transactions.
-    pub(super) fn has_done_all(&self, env: &Environment<'_>) -> bool {
-        match env.run.plan.load.stop {
-            StopRule::Transactions(count) => self.number >= count,
-            StopRule::Time(_) => false,
-        }
     }
 }

@@ -14,6 +14,7 @@
 
 mod commands;
 mod connection;
+mod pacing;
 mod reply;
 mod statements;
 mod transaction;
@@ -112,6 +113,8 @@ pub struct Client {
     action: Option<Action>,
     /// Transactions so far: the running number of the last one.
     number: u64,
+    /// Those of them that count towards the number to be done.
+    counted: u64,
     think_ns: u64,
     /// When something was last sent.
     sent_at: Timestamp,
@@ -136,8 +139,14 @@ enum State {
     Greeting { since: Timestamp },
     /// Connected before the start.
     Standby,
+    /// Its turn in the ramp comes at this moment.
+    Ramping { until: Timestamp },
     /// Another transaction begins in its next turn.
     Choosing,
+    /// It goes on looking for a slot that is not too old in its next turn.
+    Skipping,
+    /// Its slot in the schedule comes at this moment.
+    Throttled { until: Timestamp },
     /// A transaction is under way.
     Working(Work),
     /// The socket is being closed.
@@ -190,6 +199,7 @@ impl Client {
             problem: None,
             action: None,
             number: 0,
+            counted: 0,
             think_ns: 0,
             sent_at: Timestamp::ZERO,
             unanswered: false,
@@ -233,11 +243,14 @@ impl Client {
         let deadline = match self.state {
             State::Backlogged { until } => until.min(self.attempt.deadline()),
             State::Connecting => self.attempt.deadline(),
-            State::Working(Work::Sleeping { until, .. }) => until,
+            State::Ramping { until }
+            | State::Throttled { until }
+            | State::Working(Work::Sleeping { until, .. }) => until,
             State::Idle
             | State::Greeting { .. }
             | State::Standby
             | State::Choosing
+            | State::Skipping
             | State::Working(
                 Work::Preparing | Work::Waiting | Work::Shelling | Work::RollingBack,
             )
@@ -271,14 +284,22 @@ impl Client {
     /// The clients are released.
     pub fn handle_start(&mut self, env: &mut Environment<'_>) {
         if matches!(self.state, State::Idle | State::Standby) {
-            self.next_transaction(env);
+            self.enter(env.stamp, env);
         }
     }
 
     /// Its deadline has passed, or its next turn has come.
     pub fn handle_timeout(&mut self, env: &mut Environment<'_>) {
         match self.state {
-            State::Choosing => self.next_transaction(env),
+            State::Choosing | State::Ramping { .. } => self.next_transaction(env),
+            State::Throttled { .. } => {
+                self.unanswered = true;
+                self.approach(env);
+            }
+            State::Skipping => match &env.run.schedule {
+                Some(schedule) => self.take_slot(schedule, env),
+                None => self.approach(env),
+            },
             State::Working(Work::Sleeping { since, .. }) => self.wake_up(since, env),
             State::Backlogged { until } if until <= env.stamp => self.open(),
             State::Connecting | State::Backlogged { .. } => self.handle_connect_timeout(env),
@@ -296,9 +317,13 @@ impl Client {
     pub fn handle_window_end(&mut self, env: &mut Environment<'_>) {
         match self.state {
             State::Connecting | State::Backlogged { .. } => self.cut_connect(env),
-            State::Idle | State::Greeting { .. } | State::Standby | State::Choosing => {
-                self.finish(env);
-            }
+            State::Throttled { .. } => self.give_up_slot(env),
+            State::Idle
+            | State::Greeting { .. }
+            | State::Standby
+            | State::Ramping { .. }
+            | State::Choosing
+            | State::Skipping => self.finish(env),
             State::Working(_) | State::Closing { .. } | State::Done => {}
         }
     }

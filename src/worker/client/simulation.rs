@@ -108,11 +108,15 @@ impl Simulation {
 
     fn start(&mut self, stop_ms: Option<u64>) {
         let start = self.run.clock.now().nanos().max(1_000_000_000);
-        let stop = self.run.plan.load.stop;
+        let lead_in = self.run.plan.load.lead_in.total();
+        if let Some(schedule) = &self.run.schedule {
+            let start = Timestamp::from_nanos(start);
+            schedule.start(start, start + lead_in);
+        }
         let _ = self
             .sender
-            .send(Report::WindowBegins(Timestamp::from_nanos(start)));
-        self.window = Window::starting_at(Timestamp::from_nanos(start), stop);
+            .send(Report::WindowBegins(Timestamp::from_nanos(start) + lead_in));
+        self.window = Window::starting_at(Timestamp::from_nanos(start), &self.run.plan.load);
         for client in 0..self.clients.len() {
             self.plan(start, client, Happening::Start);
             if let Some(end) = self.window.end() {
@@ -229,7 +233,7 @@ impl Simulation {
             workers: 1,
             scripts: 1,
             stop: load.stop,
-            lead_in: Duration::ZERO,
+            lead_in: load.lead_in.total(),
             latency_limit: None,
             with_retries: false,
             progress: Shown::Silent,

@@ -7,7 +7,9 @@ use crossbeam_channel::{Receiver, unbounded};
 use super::*;
 use crate::conninfo::{Host, HostName, Target};
 use crate::event::{Abort, Level, Outcome, Phase, Report, SpanKind, SqlState, TransactionRecord};
-use crate::plan::{Load, QueryMode, RunPlan, Seed, ServerChoice, StopRule, SummaryPlan, Vacuum};
+use crate::plan::{
+    LeadIn, Load, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, SummaryPlan, Vacuum,
+};
 use crate::program::Program;
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
@@ -144,7 +146,11 @@ impl Stage {
     }
 
     fn release(&mut self, ms: u64) {
-        self.window = Window::starting_at(at(ms), self.run.plan.load.stop);
+        let lead_in = self.run.plan.load.lead_in.total();
+        if let Some(schedule) = &self.run.schedule {
+            schedule.start(at(ms), at(ms) + lead_in);
+        }
+        self.window = Window::starting_at(at(ms), &self.run.plan.load);
         self.input(ms, Client::handle_start);
     }
 
@@ -932,4 +938,132 @@ fn scripts_can_ask_for_their_thread_and_the_number_of_the_transaction() {
     assert_eq!(stage.sent(), "SELECT 0, 1;");
     stage.answer(101, &done("SELECT 1", b'I'));
     assert_eq!(stage.sent(), "SELECT 0, 2;");
+}
+
+fn at_rate(rate: f64) -> Load {
+    Load {
+        pacing: Pacing::Rate(rate),
+        ..load()
+    }
+}
+
+#[test]
+fn under_a_rate_latency_counts_from_the_slot_and_lag_is_told_apart() {
+    // Slots of seed 42 at 50/s: 30.006, 61.342, 122.313 ms after the start.
+    let mut stage = Stage::released("SELECT 1;", at_rate(50.0));
+    let slot = Timestamp::from_nanos(130_006_000);
+    assert_eq!(stage.sent(), "", "it is not due yet");
+    assert_eq!(stage.client.poll_timeout(), Some(slot));
+    stage.input(131, Client::handle_timeout);
+    assert_eq!(stage.sent(), "SELECT 1;");
+    stage.answer(171, &done("SELECT 1", b'I'));
+    // The second slot was at 161.342 ms: it begins at once, late.
+    assert_eq!(stage.sent(), "SELECT 1;");
+    stage.answer(181, &done("SELECT 1", b'I'));
+    let records = stage.transactions();
+    assert_eq!(records[0].scheduled_at, slot);
+    assert_eq!(records[0].lag_ns(), 994_000);
+    assert_eq!(records[0].latency_ns(), 40_994_000);
+    assert_eq!(records[0].service_ns(), 40_000_000);
+    assert_eq!(records[1].lag_ns(), 9_658_000);
+}
+
+#[test]
+fn a_slot_older_than_the_limit_is_skipped_by_the_client_that_takes_it() {
+    let limited = Load {
+        latency_limit: Some(Duration::from_millis(50)),
+        ..at_rate(50.0)
+    };
+    let mut stage = Stage::released("SELECT 1;", limited);
+    stage.input(131, Client::handle_timeout);
+    stage.sent();
+    // Slots at 161.342, 222.313, 234.966 ms are too old by then, 245.874 ms is not.
+    stage.answer(290, &done("SELECT 1", b'I'));
+    assert_eq!(stage.sent(), "SELECT 1;");
+    let records = stage.transactions();
+    let outcomes: Vec<Outcome> = records.iter().map(|record| record.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [
+            Outcome::Processed,
+            Outcome::Skipped,
+            Outcome::Skipped,
+            Outcome::Skipped
+        ]
+    );
+    assert_eq!(records[1].lag_ns(), 128_658_000, "how late it was");
+    assert_eq!((records[1].tries, records[1].number), (0, 2));
+}
+
+#[test]
+fn a_slot_after_the_end_ends_the_client_and_was_not_due() {
+    let mut stage = Stage::released("SELECT 1;", at_rate(50.0));
+    stage.window.stop(at(120));
+    stage.input(120, Client::handle_stop);
+    stage.close(120);
+    assert_eq!(stage.client.progress(), Progress::Done);
+    let schedule = stage.run.schedule.as_ref().unwrap();
+    assert_eq!(schedule.taken().slots, 0);
+}
+
+#[test]
+fn with_reconnecting_under_a_rate_only_the_response_time_has_the_connecting() {
+    let reconnect = Load {
+        reconnect: true,
+        ..at_rate(50.0)
+    };
+    let mut stage = Stage::released("SELECT 1;", reconnect);
+    assert_eq!(
+        stage.client.take_action(),
+        None,
+        "it connects when it is due"
+    );
+    stage.input(131, Client::handle_timeout);
+    stage.log_in(181);
+    stage.answer(191, &done("SELECT 1", b'I'));
+    let record = stage.transactions()[0];
+    assert_eq!(record.connecting_ns, 50_000_000);
+    assert_eq!(record.latency_ns(), 10_994_000);
+    assert_eq!(record.response_ns(), 60_994_000);
+}
+
+#[test]
+fn warm_up_transactions_are_recorded_as_such_and_do_not_count() {
+    let warmed = Load {
+        stop: StopRule::Transactions(1),
+        lead_in: LeadIn {
+            ramp: Duration::ZERO,
+            warmup: Duration::from_millis(50),
+        },
+        ..load()
+    };
+    let mut stage = Stage::released("SELECT 1;", warmed);
+    for ms in [120, 149, 160, 170] {
+        stage.answer(ms, &done("SELECT 1", b'I'));
+    }
+    stage.close(171);
+    let phases: Vec<Phase> = stage.transactions().iter().map(|r| r.phase).collect();
+    assert_eq!(
+        phases,
+        [Phase::Warmup, Phase::Warmup, Phase::Warmup, Phase::Run],
+        "the third began before the window"
+    );
+}
+
+#[test]
+fn clients_enter_one_after_the_other_over_the_ramp() {
+    let ramped = Load {
+        clients: 4,
+        lead_in: LeadIn {
+            ramp: Duration::from_millis(40),
+            warmup: Duration::ZERO,
+        },
+        ..load()
+    };
+    let mut stage = Stage::new("SELECT 1;", ramped);
+    stage.client = Client::new(2, &stage.run);
+    let mut stage = stage.at_work();
+    assert_eq!(stage.client.poll_timeout(), Some(at(120)));
+    stage.input(120, Client::handle_timeout);
+    assert_eq!(stage.sent(), "SELECT 1;");
 }

@@ -64,23 +64,6 @@ impl Transaction {
 }
 
 impl Client {
-    /// Goes on with the next transaction, if there is to be one.
-    pub(super) fn next_transaction(&mut self, env: &mut Environment<'_>) {
-        if self.has_done_all(env) || env.window.stopping {
-            return self.finish(env);
-        }
-        self.transaction.script = env.run.plan.scripts.choose(env.choose);
-        self.transaction.connecting_ns = 0;
-        if !env.run.plan.load.reconnect {
-            return self.begin_transaction(env);
-        }
-        if env.window.is_open(env.now()) {
-            self.connect(env);
-        } else {
-            self.finish(env);
-        }
-    }
-
     /// Begins the chosen transaction, unless the window has ended.
     pub(super) fn begin_transaction(&mut self, env: &mut Environment<'_>) {
         let now = env.now();
@@ -91,7 +74,9 @@ impl Client {
         self.number += 1;
         let transaction = &mut self.transaction;
         transaction.tries = 1;
-        transaction.scheduled_at = now;
+        if env.run.schedule.is_none() {
+            transaction.scheduled_at = now;
+        }
         transaction.started_at = now;
         transaction.untimed_ns = 0;
         transaction.generator.clone_from(&self.generator);
@@ -295,7 +280,12 @@ impl Client {
         self.end(ClientEnd::Aborted, env.stamp, env);
     }
 
-    fn record(&mut self, outcome: Outcome, sqlstate: SqlState, env: &mut Environment<'_>) {
+    pub(super) fn record(
+        &mut self,
+        outcome: Outcome,
+        sqlstate: SqlState,
+        env: &mut Environment<'_>,
+    ) {
         let finished_at = match (outcome, self.transaction.awaited_at) {
             // What was awaited last is not what ended it.
             (Outcome::Aborted(Abort::Interrupted), _) | (_, None) => env.now(),
@@ -306,6 +296,8 @@ impl Client {
             (_, Some(stamp)) => stamp,
         };
         self.transaction.end_untimed(finished_at);
+        let phase = env.window.phase(self.transaction.scheduled_at);
+        self.count(phase);
         let transaction = &self.transaction;
         env.recorder.record(Event::Transaction(TransactionRecord {
             client: self.id,
@@ -313,7 +305,7 @@ impl Client {
             script: transaction.script as u8,
             outcome,
             sqlstate,
-            phase: env.window.phase(transaction.scheduled_at),
+            phase,
             tries: transaction.tries,
             number: self.number,
             scheduled_at: transaction.scheduled_at,
