@@ -1,6 +1,7 @@
 //! What will be done: fully resolved and immutable. `options` makes it from what was typed; from
 //! here on nothing asks for an option, an environment variable or a default again.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -246,6 +247,16 @@ impl Load {
             on_error: OnError::default(),
         }
     }
+}
+
+/// The clients of a thread: contiguous blocks, each thread taking its share, rounded up, of the
+/// clients and threads that remain, as pgbench deals them.
+pub fn deal(clients: u32, threads: u32, thread: u32) -> Range<u32> {
+    let mut first = 0;
+    for before in 0..thread {
+        first += (clients - first).div_ceil(threads - before);
+    }
+    first..first + (clients - first).div_ceil(threads - thread)
 }
 
 /// When transactions begin.
@@ -515,5 +526,18 @@ impl InitStep {
             InitStep::PrimaryKeys => 'p',
             InitStep::ForeignKeys => 'f',
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_dealt_in_blocks_the_larger_ones_first() {
+        let dealt: Vec<_> = (0..3).map(|thread| deal(5, 3, thread)).collect();
+        assert_eq!(dealt, [0..2, 2..4, 4..5]);
+        assert_eq!(deal(8, 1, 0), 0..8);
+        assert_eq!(deal(2, 2, 1), 1..2);
     }
 }
