@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::conninfo::Target;
+use crate::event::{Failure, SqlState};
 use crate::program::Program;
 use crate::script::ScriptSet;
 
@@ -284,6 +285,17 @@ impl LeadIn {
     }
 }
 
+impl OnError {
+    /// Whether an error of the server with this SQLSTATE fails the transaction and leaves the
+    /// client alive; others end the client.
+    pub fn fails(&self, sqlstate: SqlState) -> bool {
+        match Failure::of(sqlstate) {
+            Failure::Serialization | Failure::Deadlock => true,
+            Failure::Other => self.go_on,
+        }
+    }
+}
+
 /// What an error of the server does, besides failing or ending what it belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OnError {
@@ -293,6 +305,8 @@ pub struct OnError {
     pub exit: bool,
     /// Each failed try is told.
     pub verbose: bool,
+    /// Of failed transactions the first of each SQLSTATE is told.
+    pub tell_first: bool,
 }
 
 /// When a run ends.

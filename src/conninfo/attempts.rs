@@ -16,6 +16,9 @@ use super::{Endpoint, Host, HostName, Target};
 /// host may do better.
 const CANNOT_CONNECT_NOW: SqlState = SqlState(*b"57P03");
 
+/// All slots of the server, of the role or of the database are taken.
+const TOO_MANY_CONNECTIONS: SqlState = SqlState(*b"53300");
+
 /// All addresses of a target, resolved once and shared by all who connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
@@ -60,6 +63,7 @@ impl Addresses {
             addresses: self.clone(),
             place: 0,
             failures: Vec::new(),
+            hint: None,
         };
         attempts.pass_unresolved();
         attempts
@@ -72,6 +76,8 @@ pub struct Attempts {
     addresses: Addresses,
     place: usize,
     failures: Vec<String>,
+    /// What to do about the last of them.
+    hint: Option<&'static str>,
 }
 
 /// How an attempt ended that did not give a connection.
@@ -97,12 +103,13 @@ impl Attempts {
     /// Notes how the current attempt ended and gives the next address. A server that refuses ends
     /// the row: the next host would only hide, say, a wrong password.
     pub fn fail(&mut self, failure: AttemptFailure) -> Option<&Endpoint> {
-        let (message, is_final) = match failure {
-            AttemptFailure::Unreachable(message) => (message, false),
+        let (message, is_final, hint) = match failure {
+            AttemptFailure::Unreachable(message) => (message, false, None),
             AttemptFailure::Refused { sqlstate, message } => {
-                (message, sqlstate != CANNOT_CONNECT_NOW)
+                (message, sqlstate != CANNOT_CONNECT_NOW, remedy(sqlstate))
             }
         };
+        self.hint = hint;
         if let Some(endpoint) = self.current() {
             let told = format!("connection to {endpoint} failed: {message}");
             self.failures.push(told);
@@ -115,9 +122,14 @@ impl Attempts {
         self.current()
     }
 
-    /// All that failed, a line each, with the database and the user that were asked for.
+    /// All that failed, a line each, with the database and the user that were asked for, and what to
+    /// do about it where that is known.
     pub fn report(&self, target: &Target) -> Report {
-        Report::new(self.failures.join("\n")).detail(format!(
+        Report {
+            hint: self.hint.map(str::to_owned),
+            ..Report::new(self.failures.join("\n"))
+        }
+        .detail(format!(
             "Tried as user \"{}\" to database \"{}\".",
             target.user, target.database
         ))
@@ -129,6 +141,14 @@ impl Attempts {
             self.place += 1;
         }
     }
+}
+
+/// What to do about a refusal, where the server's words do not say it.
+fn remedy(sqlstate: SqlState) -> Option<&'static str> {
+    (sqlstate == TOO_MANY_CONNECTIONS).then_some(
+        "Use fewer clients (-c), or raise max_connections of the server or the limit of the role or \
+         database that is named.",
+    )
 }
 
 /// Where a server's socket lies in its directory. In an abstract name the directory begins with
@@ -225,6 +245,20 @@ mod tests {
                 attempts.report(&target()).message,
                 "connection to server at \"two\" (::1), port 5432 failed: FATAL:  no"
             );
+        }
+    }
+
+    #[test]
+    fn when_all_connections_are_taken_it_is_told_what_to_do() {
+        for (sqlstate, hinted) in [(*b"53300", true), (*b"28P01", false)] {
+            let mut attempts = Addresses::look_up(&hosts(&["two"]), resolve).attempts();
+            attempts.fail(AttemptFailure::Refused {
+                sqlstate: SqlState(sqlstate),
+                message: "FATAL:  no".to_owned(),
+            });
+            let hint = attempts.report(&target()).hint;
+            let told = hint.is_some_and(|hint| hint.contains("max_connections"));
+            assert_eq!(told, hinted);
         }
     }
 

@@ -57,7 +57,7 @@ pub(super) fn into_plan(
         server: server(arguments, typed, environment)?,
         scale: stated_scale(arguments, &scripts),
         scripts,
-        load: load(arguments),
+        load: load(typed.program, arguments),
         query_mode,
         on_connect: arguments
             .connection
@@ -306,7 +306,7 @@ fn stated_scale(arguments: &Arguments, scripts: &ScriptSet) -> Option<u32> {
     arguments.tables.scale
 }
 
-fn load(arguments: &Arguments) -> Load {
+fn load(program: Program, arguments: &Arguments) -> Load {
     let clients = arguments.pressure.client.unwrap_or(1);
     Load {
         clients,
@@ -335,6 +335,8 @@ fn load(arguments: &Arguments) -> Load {
             go_on: arguments.errors.continue_on_error,
             exit: arguments.errors.exit_on_abort,
             verbose: arguments.errors.verbose_errors,
+            // pgbench is silent about them.
+            tell_first: program == Program::Pgmark,
         },
     }
 }

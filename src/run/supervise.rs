@@ -65,6 +65,7 @@ impl Supervisor<'_> {
                     Ok(Notice::ConnectFailed { client, report }) => {
                         self.fail(client, report, &mut ending);
                     }
+                    Ok(Notice::ClientAborted) => self.end_early(),
                     Ok(Notice::Done) => done += 1,
                     Err(_) => break,
                 },
@@ -117,6 +118,14 @@ impl Supervisor<'_> {
             1 | 2 => self.control.close(now),
             _ => ending.abandoned = true,
         }
+        self.wake();
+    }
+
+    /// A client was aborted, and that was to end the run.
+    fn end_early(&self) {
+        let now = self.run.clock.now();
+        let _ = self.reports.send(Report::WindowEnds(now));
+        self.control.close(now);
         self.wake();
     }
 

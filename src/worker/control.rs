@@ -83,6 +83,8 @@ pub enum Notice {
         /// All attempts with their errors.
         report: crate::error::Report,
     },
+    /// A client was aborted in the run, which was to end the run.
+    ClientAborted,
     /// The thread has ended, well or in a panic. Said once, by whoever started it.
     Done,
 }

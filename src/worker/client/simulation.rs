@@ -57,6 +57,7 @@ struct Simulation {
     choose: Generator,
     recorder: Recorder,
     delays: Delays,
+    told: Vec<SqlState>,
     notices: Sender<Notice>,
     reports: Receiver<Report>,
     sender: Sender<Report>,
@@ -84,6 +85,7 @@ fn simulate(load: Load, treatments: Vec<Treatment>, stop_ms: Option<u64>) -> Mea
         choose: run.choose_generator(0),
         recorder: Recorder::new(0, sender.clone(), emptied, run.clock.clone()),
         delays: Delays::default(),
+        told: Vec::new(),
         notices,
         reports,
         sender,
@@ -201,6 +203,7 @@ impl Simulation {
                 choose: &mut self.choose,
                 recorder: &mut self.recorder,
                 delays: &mut self.delays,
+                told: &mut self.told,
                 notices: &self.notices,
             },
         );
