@@ -106,7 +106,7 @@ pub(super) fn rate(text: &str) -> Result<f64, Rejected> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Percentiles(pub Vec<f64>);
 
-/// `--latency-percentiles`: numbers above 0, at most 100.
+/// `--latency-percentiles`: numbers above 0, at most 100; in ascending order, each once.
 pub(super) fn percentiles(text: &str) -> Result<Percentiles, Rejected> {
     let one = |element: &str| match decimal(element.trim()) {
         Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
@@ -115,8 +115,11 @@ pub(super) fn percentiles(text: &str) -> Result<Percentiles, Rejected> {
             Some("Each is a number above 0, at most 100, as in 50,95,99.9."),
         )),
     };
-    let percents: Result<_, _> = text.split(',').map(one).collect();
-    Ok(Percentiles(percents?))
+    let percents: Result<Vec<f64>, _> = text.split(',').map(one).collect();
+    let mut percents = percents?;
+    percents.sort_by(f64::total_cmp);
+    percents.dedup();
+    Ok(Percentiles(percents))
 }
 
 /// The value of `--before`.
@@ -450,7 +453,7 @@ mod tests {
     #[test]
     fn lists_name_their_bad_element() {
         assert_eq!(
-            percentiles("50, 99.9,100"),
+            percentiles("100, 50,99.9,50"),
             Ok(Percentiles(vec![50.0, 99.9, 100.0]))
         );
         for (text, bad) in [
