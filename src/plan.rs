@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::conninfo::Target;
+use crate::conninfo::{Presentation, Target};
 use crate::event::{Failure, SqlState};
 use crate::program::Program;
 use crate::script::ScriptSet;
@@ -61,6 +61,8 @@ pub struct RunPlan {
     pub progress: Option<ProgressPlan>,
     /// What the summary shows.
     pub summary: SummaryPlan,
+    /// Report each command of the scripts (`-r`).
+    pub per_command: bool,
     /// Each thing that clients do is told on stderr (`--debug`).
     pub debug: bool,
     /// Only say what would be done.
@@ -72,8 +74,6 @@ pub struct RunPlan {
 pub struct SummaryPlan {
     /// Failures by kind (`--failures-detailed`).
     pub failures_detailed: bool,
-    /// The mean time of each command (`-r`).
-    pub per_command: bool,
     /// Percentiles of latency, in percent, above 0 and at most 100 (`--latency-percentiles`).
     pub percentiles: Vec<f64>,
     /// What versions of pgbench would have printed for the same run (`--pgbench-figures`).
@@ -84,7 +84,6 @@ impl Default for SummaryPlan {
     fn default() -> Self {
         SummaryPlan {
             failures_detailed: false,
-            per_command: false,
             percentiles: vec![50.0, 90.0, 95.0, 99.0, 99.9],
             pgbench_figures: false,
         }
@@ -187,8 +186,8 @@ pub enum ServerChoice {
     Temporary {
         /// How it is made.
         cluster: ClusterPlan,
-        /// How clients present themselves to it; where it is and as whom, it says itself.
-        manners: Target,
+        /// How clients present themselves to it.
+        presentation: Presentation,
     },
 }
 

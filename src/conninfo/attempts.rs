@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Report;
-use crate::event::SqlState;
+use crate::sqlstate::SqlState;
 
 use super::{Endpoint, Host, HostName, Target};
 
@@ -64,6 +64,7 @@ impl Addresses {
             place: 0,
             failures: Vec::new(),
             hint: None,
+            refused_with: SqlState::NONE,
         };
         attempts.pass_unresolved();
         attempts
@@ -78,6 +79,8 @@ pub struct Attempts {
     failures: Vec<String>,
     /// What to do about the last of them.
     hint: Option<&'static str>,
+    /// The code with which the last server that answered refused.
+    refused_with: SqlState,
 }
 
 /// How an attempt ended that did not give a connection.
@@ -106,6 +109,7 @@ impl Attempts {
         let (message, is_final, hint) = match failure {
             AttemptFailure::Unreachable(message) => (message, false, None),
             AttemptFailure::Refused { sqlstate, message } => {
+                self.refused_with = sqlstate;
                 (message, sqlstate != CANNOT_CONNECT_NOW, remedy(sqlstate))
             }
         };
@@ -125,14 +129,15 @@ impl Attempts {
     /// All that failed, a line each, with the database and the user that were asked for, and what to
     /// do about it where that is known.
     pub fn report(&self, target: &Target) -> Report {
-        Report {
-            hint: self.hint.map(str::to_owned),
-            ..Report::new(self.failures.join("\n"))
-        }
-        .detail(format!(
+        let report = Report::new(self.failures.join("\n")).detail(format!(
             "Tried as user \"{}\" to database \"{}\".",
             target.user, target.database
-        ))
+        ));
+        Report {
+            sqlstate: self.refused_with,
+            hint: self.hint.map(str::to_owned),
+            ..report
+        }
     }
 
     fn pass_unresolved(&mut self) {
@@ -241,10 +246,12 @@ mod tests {
                 message: "FATAL:  no".to_owned(),
             });
             assert_eq!(next.is_some(), goes_on);
+            let report = attempts.report(&target());
             assert_eq!(
-                attempts.report(&target()).message,
+                report.message,
                 "connection to server at \"two\" (::1), port 5432 failed: FATAL:  no"
             );
+            assert_eq!(report.sqlstate, SqlState(sqlstate));
         }
     }
 

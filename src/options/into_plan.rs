@@ -72,6 +72,7 @@ pub(super) fn into_plan(
         intervals: logs::intervals(arguments),
         progress: progress(typed.program, &arguments.show),
         summary: summary(&arguments.show),
+        per_command: arguments.show.report_per_command,
         debug: arguments.show.debug,
         dry_run: arguments.show.dry_run,
     })))
@@ -226,7 +227,7 @@ fn server(
             scale: arguments.tables.scale.unwrap_or(1),
             quiet: arguments.tables.quiet,
         },
-        manners: target(arguments, typed.program, environment)?,
+        presentation: target(arguments, typed.program, environment)?.into_presentation(),
     })
 }
 
@@ -423,7 +424,6 @@ fn summary(show: &Show) -> SummaryPlan {
     let percentiles = show.latency_percentiles.clone();
     SummaryPlan {
         failures_detailed: show.failures_detailed,
-        per_command: show.report_per_command,
         percentiles: percentiles.map_or_else(default_percentiles, |given| given.0),
         pgbench_figures: show.pgbench_figures,
     }

@@ -939,12 +939,11 @@ fn rates_lead_ins_and_errors_reach_the_plan() {
         plan.summary,
         SummaryPlan {
             failures_detailed: true,
-            per_command: true,
             percentiles: vec![1.0, 99.0],
             pgbench_figures: true
         }
     );
-    assert!(plan.debug);
+    assert!(plan.debug && plan.per_command);
     let before = run_plan("--before checkpoint,reset").before;
     assert_eq!(before, [Preparation::Checkpoint, Preparation::Reset]);
 }

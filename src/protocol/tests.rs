@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::hostile::drive_hostile;
 use super::recordings::*;
 use super::scram_server::ScramServer;
 use super::*;

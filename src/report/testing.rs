@@ -242,7 +242,6 @@ pub(crate) fn detailed() -> RunResult {
     result.facts.continue_on_error = true;
     result.facts.summary = SummaryPlan {
         failures_detailed: true,
-        per_command: false,
         percentiles: vec![25.0, 75.0, 100.0],
         pgbench_figures: true,
     };

@@ -24,6 +24,7 @@ use crossbeam_channel::{Receiver, Sender};
 use mio::{Events, Poll, Token, Waker};
 
 use crate::context::RunContext;
+use crate::error::system_words;
 use crate::event::{Event, SqlState, WorkerRecord};
 use crate::random::Generator;
 use crate::time::Timestamp;
@@ -366,7 +367,7 @@ impl Worker {
         match link.poll_ready(self.poll.registry(), token) {
             Ok(true) => self.with_client(slot, |client, env| client.handle_transport_ready(env)),
             Ok(false) => {}
-            Err(error) => self.lose(slot, &error.to_string()),
+            Err(error) => self.lose(slot, &system_words(&error)),
         }
     }
 
@@ -382,7 +383,7 @@ impl Worker {
                 Ok(0) => return self.lose(slot, SERVER_CLOSED),
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => return self.lose(slot, &error.to_string()),
+                Err(error) => return self.lose(slot, &system_words(&error)),
             };
             let buffer = std::mem::take(&mut self.buffer);
             self.with_client(slot, |client, env| {
@@ -477,7 +478,7 @@ impl Worker {
         match link.send(output, self.poll.registry(), token) {
             Ok(sent) => client.consume_output(sent),
             Err(error) => {
-                let reason = error.to_string();
+                let reason = system_words(&error);
                 self.read_rest(slot);
                 self.close(slot);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
@@ -525,7 +526,7 @@ impl Worker {
                 self.slots[slot].client.open_again_at(retry_at);
             }
             Err(error) => {
-                let reason = error.to_string();
+                let reason = system_words(&error);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
             }
         }

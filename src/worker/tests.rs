@@ -8,8 +8,8 @@ use crossbeam_channel::unbounded;
 use super::client::tests::{context, load, message, ready};
 use super::*;
 use crate::conninfo::{Host, HostName};
-use crate::event::{Level, Report};
-use crate::transport::resolve;
+use crate::event::{Level, ToCollector};
+use crate::transport::look_up;
 
 #[test]
 fn when_sending_fails_the_server_s_last_words_say_why() {
@@ -20,7 +20,7 @@ fn when_sending_fails_the_server_s_last_words_say_why() {
         name: HostName::SocketDirectory(directory.path().to_owned()),
         port: 5432,
     }];
-    run.addresses = resolve::addresses(&run.target);
+    run.addresses = look_up::addresses(&run.target);
     let run = Arc::new(run);
     let (sender, reports) = unbounded();
     let (_, emptied) = unbounded();
@@ -49,7 +49,7 @@ fn when_sending_fails_the_server_s_last_words_say_why() {
     let told: Vec<String> = reports
         .try_iter()
         .filter_map(|report| match report {
-            Report::Message(message) if message.level == Level::Error => Some(message.text),
+            ToCollector::Message(message) if message.level == Level::Error => Some(message.text),
             _ => None,
         })
         .collect();

@@ -31,6 +31,7 @@ impl Client {
                     self.attempt.refuse(&message);
                 }
                 Event::Error(message) => {
+                    self.timing.note_error();
                     let (transaction, variables) = (&self.transaction, &self.variables);
                     let worth_telling = Client::is_worth_telling(message.sqlstate(), env);
                     self.reply.note_error(message, worth_telling, || {
@@ -87,6 +88,7 @@ impl Client {
     /// A result is complete.
     fn handle_complete(&mut self, env: &mut Environment<'_>) {
         self.reply.note_complete();
+        self.piped_command_done(env);
         if let Some((number, capture)) = captured(env, &self.transaction) {
             self.reply.store_each(number, capture, &mut self.variables);
         }
@@ -149,6 +151,12 @@ impl Client {
         if let Err(problem) = self.store_reply(env) {
             return self.abort_command(&problem, env);
         }
+        self.complete_command(env);
+    }
+
+    /// What the command whose turn it is waited for is there: the script goes on.
+    fn complete_command(&mut self, env: &mut Environment<'_>) {
+        self.command_done(self.transaction.cursor, env.stamp, env);
         self.transaction.cursor += 1;
         self.run_commands(env);
     }
@@ -182,10 +190,7 @@ impl Client {
         }
         self.note_awaited(env);
         match self.take_shell_output(output, env) {
-            Ok(()) => {
-                self.transaction.cursor += 1;
-                self.run_commands(env);
-            }
+            Ok(()) => self.complete_command(env),
             Err(problem) => self.abort_command(&problem, env),
         }
     }
@@ -216,8 +221,10 @@ impl Client {
             if env.window.cancelling || env.window.closing {
                 return self.interrupt(env);
             }
+            let place = self.transaction.cursor;
+            self.begin_command(env);
             match self.execute(script, command, env) {
-                Ok(Flow::On) => {}
+                Ok(Flow::On) => self.command_went_on(place, env),
                 Ok(Flow::Waits) => return,
                 Ok(Flow::Ends) => return self.run_out(env),
                 Err(problem) => return self.abort_command(&problem, env),
@@ -360,8 +367,7 @@ impl Client {
     pub(super) fn wake_up(&mut self, since: Timestamp, env: &mut Environment<'_>) {
         self.think_ns += env.window.overlap_ns(since, env.stamp);
         self.note_awaited(env);
-        self.transaction.cursor += 1;
-        self.run_commands(env);
+        self.complete_command(env);
     }
 
     /// Has the worker run a shell command beside its loop.

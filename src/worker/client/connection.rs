@@ -145,9 +145,13 @@ impl Client {
     }
 
     fn introduce(&mut self, env: &Environment<'_>) {
-        if let (false, Some(method)) = (self.introduced, self.session.authentication()) {
+        if self.introduced {
+            return;
+        }
+        let endpoint = self.attempt.endpoint().cloned();
+        if let Some((endpoint, method)) = endpoint.zip(self.session.authentication()) {
             self.introduced = true;
-            let _ = env.notices.send(Notice::Authenticated(method));
+            let _ = env.notices.send(Notice::Authenticated { endpoint, method });
         }
     }
 

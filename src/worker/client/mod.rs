@@ -18,6 +18,7 @@ mod failures;
 mod pacing;
 mod reply;
 mod statements;
+mod timing;
 mod transaction;
 
 #[cfg(test)]
@@ -45,6 +46,7 @@ use super::window::Window;
 use connection::Attempt;
 use reply::Reply;
 use statements::Statements;
+use timing::Timing;
 use transaction::Transaction;
 
 /// What a client may use while it acts.
@@ -111,6 +113,7 @@ pub struct Client {
     /// How far it has come in its parts of the files of values.
     values: ValueCursor,
     reply: Reply,
+    timing: Timing,
     action: Option<Action>,
     /// Transactions so far: the running number of the last one.
     number: u64,
@@ -197,6 +200,7 @@ impl Client {
             statements: Statements::default(),
             values: ValueCursor::default(),
             reply: Reply::default(),
+            timing: Timing::default(),
             action: None,
             number: 0,
             counted: 0,

@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, unbounded};
 use super::tests::{context, done, error, load, message, ready};
 use super::*;
 use crate::collector::{Collector, CollectorPlan, Progress as Shown};
-use crate::event::Report;
+use crate::event::ToCollector;
 use crate::plan::{Load, StopRule};
 use crate::result::Measured;
 
@@ -59,8 +59,8 @@ struct Simulation {
     delays: Delays,
     told: Vec<SqlState>,
     notices: Sender<Notice>,
-    reports: Receiver<Report>,
-    sender: Sender<Report>,
+    reports: Receiver<ToCollector>,
+    sender: Sender<ToCollector>,
 }
 
 /// Runs `SELECT 1;` with one client for each treatment. The clients are released at 1 s, or when
@@ -115,9 +115,9 @@ impl Simulation {
             let start = Timestamp::from_nanos(start);
             schedule.start(start, start + lead_in);
         }
-        let _ = self
-            .sender
-            .send(Report::WindowBegins(Timestamp::from_nanos(start) + lead_in));
+        let _ = self.sender.send(ToCollector::WindowBegins(
+            Timestamp::from_nanos(start) + lead_in,
+        ));
         self.window = Window::starting_at(Timestamp::from_nanos(start), &self.run.plan.load);
         for client in 0..self.clients.len() {
             self.plan(start, client, Happening::Start);
@@ -155,7 +155,7 @@ impl Simulation {
                     if !self.window.stopping {
                         let moment = Timestamp::from_nanos(now);
                         self.window.stop(moment);
-                        let _ = self.sender.send(Report::WindowEnds(moment));
+                        let _ = self.sender.send(ToCollector::WindowEnds(moment));
                     }
                     self.input(now, client, Client::handle_stop);
                 }

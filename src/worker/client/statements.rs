@@ -114,6 +114,7 @@ impl Client {
             .map_err(|error| error.to_string())?;
         self.transaction.committing |= sql.commits();
         if piped {
+            self.command_piped(self.transaction.cursor);
             self.transaction.cursor += 1;
             return Ok(Flow::On);
         }

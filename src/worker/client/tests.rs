@@ -6,7 +6,9 @@ use crossbeam_channel::{Receiver, unbounded};
 
 use super::*;
 use crate::conninfo::{Host, HostName, Target};
-use crate::event::{Abort, Level, Outcome, Phase, Report, SpanKind, SqlState, TransactionRecord};
+use crate::event::{
+    Abort, CommandEnd, Level, Outcome, Phase, SpanKind, SqlState, ToCollector, TransactionRecord,
+};
 use crate::plan::{
     LeadIn, Load, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, SummaryPlan,
     Vacuum,
@@ -14,7 +16,7 @@ use crate::plan::{
 use crate::program::Program;
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
-use crate::transport::resolve;
+use crate::transport::look_up;
 use crate::values::ValueSources;
 
 /// A client on a stage: the test plays its server, its worker and the clock.
@@ -28,7 +30,7 @@ struct Stage {
     told: Vec<SqlState>,
     notices: Sender<Notice>,
     notified: Receiver<Notice>,
-    reports: Receiver<Report>,
+    reports: Receiver<ToCollector>,
     client: Client,
 }
 
@@ -58,7 +60,7 @@ fn target() -> Target {
 pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
     let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
     scripts.add_file("test.sql", script.as_bytes(), 1);
-    let addresses = resolve::addresses(&target());
+    let addresses = look_up::addresses(&target());
     let plan = RunPlan {
         program: Program::Pgmark,
         server: ServerChoice::Given(target()),
@@ -76,6 +78,7 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
         intervals: None,
         progress: None,
         summary: SummaryPlan::default(),
+        per_command: false,
         debug: false,
         dry_run: false,
         load,
@@ -212,8 +215,8 @@ impl Stage {
         let (mut events, mut texts) = (Vec::new(), Vec::new());
         for report in self.reports.try_iter() {
             match report {
-                Report::Batch(batch) => events.extend(batch.events),
-                Report::Message(message) if message.level == Level::Error => {
+                ToCollector::Batch(batch) => events.extend(batch.events),
+                ToCollector::Message(message) if message.level == Level::Error => {
                     texts.push(message.text);
                 }
                 _ => {}
@@ -228,7 +231,7 @@ impl Stage {
         let reports = self.reports.try_iter();
         reports
             .filter_map(|report| match report {
-                Report::Message(message) if message.level == Level::Info => Some(message.text),
+                ToCollector::Message(message) if message.level == Level::Info => Some(message.text),
                 _ => None,
             })
             .collect()
@@ -1228,4 +1231,71 @@ fn the_main_thread_hears_of_an_aborted_client_where_that_ends_the_run() {
             .try_iter()
             .any(|notice| notice == Notice::ClientAborted)
     );
+}
+
+/// The stage of a script whose commands are reported.
+fn reported(mode: QueryMode, script: &str) -> Stage {
+    let mut run = context(script, load());
+    run.plan.query_mode = mode;
+    run.plan.per_command = true;
+    Stage::of(run).at_work()
+}
+
+/// Command, end and duration in ms of what was reported of commands.
+fn commands(events: &[Event]) -> Vec<(u32, CommandEnd, u64)> {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Command(record) => {
+                Some((record.command, record.end, record.duration_ns / 1_000_000))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn each_command_is_timed_from_its_begin_to_what_it_waits_for() {
+    let script = "\\set x 1\nSELECT :x;\n\\sleep 20 ms\nSELECT 2;";
+    let mut stage = reported(QueryMode::Simple, script);
+    stage.answer(107, &done("SELECT 1", b'I'));
+    stage.input(127, Client::handle_timeout);
+    stage.answer(130, &[error("40001", "no"), ready(b'I')].concat());
+    let (events, _) = stage.events();
+    assert_eq!(
+        commands(&events)[..4],
+        [
+            (0, CommandEnd::Done, 0),
+            (1, CommandEnd::Done, 7),
+            (2, CommandEnd::Done, 20),
+            (3, CommandEnd::Failed, 0),
+        ]
+    );
+}
+
+#[test]
+fn in_a_pipeline_each_statement_has_its_own_completion() {
+    let script = "\\startpipeline\nSELECT 1;\nSELECT 2;\n\\endpipeline";
+    let mut stage = reported(QueryMode::Extended, script);
+    let part = [message(b'1', b""), executed()].concat();
+    stage.answer(110, &part);
+    stage.answer(140, &[part, ready(b'I')].concat());
+    let (events, _) = stage.events();
+    assert_eq!(
+        commands(&events)[..4],
+        [
+            (0, CommandEnd::Done, 0),
+            (1, CommandEnd::Done, 10),
+            (2, CommandEnd::Done, 40),
+            (3, CommandEnd::Done, 40),
+        ]
+    );
+}
+
+#[test]
+fn without_a_report_of_commands_nothing_is_told_of_them() {
+    let mut stage = Stage::released("\\set x 1\nSELECT :x;", load());
+    stage.answer(107, &done("SELECT 1", b'I'));
+    let (events, _) = stage.events();
+    assert!(commands(&events).is_empty());
 }

@@ -1,6 +1,8 @@
 //! A transaction from its choice to its record: begin, end, failure, retry, abort.
 
-use crate::event::{Abort, ClientEnd, Event, Failure, Level, Outcome, SqlState, TransactionRecord};
+use crate::event::{
+    Abort, ClientEnd, CommandEnd, Event, Failure, Level, Outcome, SqlState, TransactionRecord,
+};
 use crate::protocol::TransactionStatus;
 use crate::random::Generator;
 use crate::script::Value;
@@ -100,6 +102,7 @@ impl Client {
         self.transaction.committing = false;
         self.transaction.failure = SqlState::NONE;
         self.statements.leave_pipeline();
+        self.timing.clear();
         self.run_commands(env);
     }
 
@@ -189,11 +192,13 @@ impl Client {
         self.transaction.end_untimed(env.now());
         if self.may_retry(env) {
             self.tell_try("repeats the transaction after the error", env);
+            self.command_failed(CommandEnd::Retried, env);
             self.transaction.tries += 1;
             self.generator.clone_from(&self.transaction.generator);
             return self.begin_try(env);
         }
         self.tell_try("ends the failed transaction", env);
+        self.command_failed(CommandEnd::Failed, env);
         self.record(Outcome::Failed, self.transaction.failure, env);
         self.follow(env);
     }
