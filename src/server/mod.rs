@@ -294,6 +294,7 @@ mod tests {
         its_activity_is_counted(&mut client);
         the_vacuum_empties_history(&mut client);
         partitions_are_counted(&mut client);
+        the_server_is_prepared_as_asked(&mut client);
     }
 
     #[test]
@@ -392,6 +393,32 @@ mod tests {
         );
         let rows = rows(client, "select count(*) from pgbench_history").unwrap();
         assert_eq!(number(&rows[0], 0), Some(0));
+    }
+
+    fn the_server_is_prepared_as_asked(client: &mut Client) {
+        use crate::plan::Preparation::{Checkpoint, Prewarm, Reset, Vacuum};
+        let (console, recording) = recorded();
+        client
+            .batch_execute("select count(*) from pgbench_branches")
+            .unwrap();
+        before(client, &[Vacuum, Checkpoint, Reset], &console).unwrap();
+        assert_eq!(
+            recording.text(),
+            "vacuum and analyze of the database...end.\n\
+             checkpoint...end.\n\
+             reset of statistics...end.\n"
+        );
+        // Where the extension is not installed, the remedy is told.
+        let error = before(client, &[Prewarm], &console).unwrap_err();
+        assert!(
+            error.to_string().starts_with("--before prewarm failed: "),
+            "{error}"
+        );
+        let hint = error.report().and_then(|report| report.hint.clone());
+        assert!(hint.is_some_and(|hint| hint.contains("CREATE EXTENSION pg_prewarm")));
+        if client.batch_execute("create extension pg_prewarm").is_ok() {
+            before(client, &[Prewarm], &console).unwrap();
+        }
     }
 
     fn partitions_are_counted(client: &mut Client) {
