@@ -331,8 +331,11 @@ impl Collector {
                 let at = self.begins.unwrap_or_default() + Duration::from_nanos(interval.ends_ns());
                 let unix_ns = lines.unix_time.then(|| self.clock.unix_ns(at));
                 let with_retries = self.plan.with_retries;
-                self.console
-                    .line(&progress::line(interval, unix_ns, with_retries));
+                let mut line = progress::line(interval, unix_ns, with_retries);
+                if lines.percentile {
+                    line += &progress::percentile(interval);
+                }
+                self.console.line(&line);
             }
             Progress::Live => {
                 let line = progress::live_line(interval, &self.so_far, self.plan.stop);
@@ -408,6 +411,7 @@ mod tests {
         Progress::Lines(ProgressPlan {
             interval: Duration::from_secs(seconds),
             unix_time: false,
+            percentile: true,
         })
     }
 

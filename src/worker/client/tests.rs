@@ -10,8 +10,10 @@ use crate::event::{
     Abort, CommandEnd, Level, Outcome, Phase, SpanKind, SqlState, ToCollector, TransactionRecord,
 };
 use crate::plan::{
-    LeadIn, Load, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum,
+    LeadIn, Load, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, SummaryPlan,
+    Vacuum,
 };
+use crate::program::Program;
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
 use crate::transport::look_up;
@@ -60,12 +62,14 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
     scripts.add_file("test.sql", script.as_bytes(), 1);
     let addresses = look_up::addresses(&target());
     let plan = RunPlan {
+        program: Program::Pgmark,
         server: ServerChoice::Given(target()),
         scripts: scripts.finish().unwrap(),
         query_mode: QueryMode::Simple,
         on_connect: None,
         scale: None,
         vacuum: Vacuum::None,
+        before: Vec::new(),
         seed: Seed {
             value: 42,
             explicit: true,
@@ -73,7 +77,9 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
         log: None,
         intervals: None,
         progress: None,
+        summary: SummaryPlan::default(),
         per_command: false,
+        debug: false,
         dry_run: false,
         load,
     };
