@@ -26,6 +26,7 @@ pub fn warnings(result: &RunResult) -> Vec<String> {
     let others = [
         all_failed(measured),
         early_ends(measured),
+        behind_schedule(result),
         saturation(measured),
         blocked_sends(measured),
         no_checkpoint(result),
@@ -60,6 +61,19 @@ fn early_ends(measured: &Measured) -> Option<String> {
         format!(
             "{ended} of {} clients were aborted before the run ended",
             measured.clients.len()
+        )
+    })
+}
+
+/// More due transactions were left than the clients can have had under way.
+fn behind_schedule(result: &RunResult) -> Option<String> {
+    let schedule = result.facts.schedule.as_ref()?;
+    let abandoned = schedule.abandoned(&result.measured.total);
+    (abandoned > u64::from(result.facts.clients)).then(|| {
+        format!(
+            "could not keep up with {} transactions a second: {abandoned} of {} that were due never \
+             began; use more clients (-c) if the server can do more, or a lower rate (-R)",
+            schedule.rate, schedule.due.slots
         )
     })
 }
