@@ -154,9 +154,8 @@ impl InInterval {
 
 impl IntervalLog {
     /// The names of the columns.
-    pub(super) fn header() -> Vec<u8> {
-        let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
-        names.join(",").into_bytes()
+    pub(super) fn columns() -> Vec<&'static str> {
+        COLUMNS.iter().map(|(name, _)| *name).collect()
     }
 
     /// Rows of intervals of `length` into `file`, which has its header already.
@@ -176,7 +175,7 @@ impl IntervalLog {
         };
         IntervalLog {
             file: [file],
-            cells: Cells::separated_by(b','),
+            cells: Cells::default(),
             scripts: script_cells(&context.script_names),
             parts: [
                 part(
@@ -358,6 +357,7 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    use super::super::row_file::Form;
     use super::*;
     use crate::collector::testing::{Memory, Story, at, log_context, transaction};
     use crate::event::{Abort, Outcome, SqlState};
@@ -389,7 +389,7 @@ mod tests {
         let file = RowFile::new(
             Box::new(memory.clone()),
             Path::new("intervals.csv"),
-            IntervalLog::header(),
+            Form::Csv(IntervalLog::columns()),
         );
         let length = Duration::from_millis(length_ms);
         Box::new(IntervalLog::new(file, length, &context))

@@ -15,7 +15,7 @@ pub use transactions::TransactionLog;
 
 use std::time::Duration;
 
-use self::row_file::RowFile;
+use self::row_file::{Form, RowFile};
 use self::sampling::Sampling;
 use crate::error::Error;
 use crate::event::{ConnectionRecord, TransactionRecord};
@@ -103,13 +103,14 @@ pub fn open_log(plan: &LogPlan, context: &LogContext) -> Result<Box<dyn Log>, Er
     let sampling = |rate: Option<f64>| rate.map(|rate| Sampling::new(rate, &context.samples));
     Ok(match (&plan.format, &plan.rows) {
         (LogFormat::Csv(style), LogRows::Transactions { sampling_rate }) => {
-            let header = TransactionLog::header(style.time);
-            let file = RowFile::create(&plan.path, header, style.rows_each_file)?;
+            let form = Form::Csv(TransactionLog::columns(style.time));
+            let file = RowFile::create(&plan.path, form, style.rows_each_file)?;
             let sampling = sampling(*sampling_rate);
             Box::new(TransactionLog::new(file, style.time, sampling, context))
         }
         (LogFormat::Csv(style), LogRows::Intervals(length)) => {
-            let file = RowFile::create(&plan.path, IntervalLog::header(), style.rows_each_file)?;
+            let form = Form::Csv(IntervalLog::columns());
+            let file = RowFile::create(&plan.path, form, style.rows_each_file)?;
             Box::new(IntervalLog::new(file, *length, context))
         }
         (LogFormat::Pgbench(fields), LogRows::Transactions { sampling_rate }) => {
@@ -131,6 +132,7 @@ pub fn open_log(plan: &LogPlan, context: &LogContext) -> Result<Box<dyn Log>, Er
 /// # Errors
 /// [`Error::Io`] if it cannot be created.
 pub fn open_intervals(plan: &IntervalPlan, context: &LogContext) -> Result<Box<dyn Log>, Error> {
-    let file = RowFile::create(&plan.path, IntervalLog::header(), None)?;
+    let form = Form::Csv(IntervalLog::columns());
+    let file = RowFile::create(&plan.path, form, None)?;
     Ok(Box::new(IntervalLog::new(file, plan.length, context)))
 }

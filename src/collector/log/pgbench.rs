@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Log;
-use super::row_file::{RowFile, numbered};
+use super::row_file::{Form, RowFile, numbered};
 use super::sampling::Sampling;
 use super::text::{Cells, signed_micros, whole_micros};
 use crate::error::Error;
@@ -23,8 +23,8 @@ use crate::time::{Clock, Timestamp};
 pub(super) fn create_files(path: &Path, threads: usize) -> Result<Vec<RowFile>, Error> {
     (0..threads as u64)
         .map(|thread| match thread {
-            0 => RowFile::create(path, Vec::new(), None),
-            _ => RowFile::create(&numbered(path, thread), Vec::new(), None),
+            0 => RowFile::create(path, Form::Blanks, None),
+            _ => RowFile::create(&numbered(path, thread), Form::Blanks, None),
         })
         .collect()
 }
@@ -64,7 +64,7 @@ impl PgbenchTransactions {
             fields,
             sampling,
             clock,
-            cells: Cells::separated_by(b' '),
+            cells: Cells::default(),
         }
     }
 
@@ -156,7 +156,7 @@ impl PgbenchIntervals {
             length_us: (length.as_secs().max(1) as i64).saturating_mul(1_000_000),
             transactions: 0,
             clock,
-            cells: Cells::separated_by(b' '),
+            cells: Cells::default(),
         }
     }
 
@@ -335,7 +335,7 @@ mod tests {
         let memories: Vec<Memory> = memories.iter().map(|()| Memory::default()).collect();
         let files = memories.iter().map(|memory| {
             let file = Box::new(memory.clone());
-            RowFile::new(file, Path::new("pgbench_log.1"), Vec::new())
+            RowFile::new(file, Path::new("pgbench_log.1"), Form::Blanks)
         });
         let files = files.collect();
         (memories, files)

@@ -48,10 +48,9 @@ pub struct TransactionLog {
 
 impl TransactionLog {
     /// The names of the columns.
-    pub(super) fn header(time: LogTime) -> Vec<u8> {
+    pub(super) fn columns(time: LogTime) -> Vec<&'static str> {
         let names = COLUMNS.iter().map(|(name, _)| *name);
-        let names: Vec<&str> = names.chain(moment_column(time)).collect();
-        names.join(",").into_bytes()
+        names.chain(moment_column(time)).collect()
     }
 
     /// A log into `file`, which has its header already.
@@ -65,7 +64,7 @@ impl TransactionLog {
             file: [file],
             sampling,
             row: Row {
-                cells: Cells::separated_by(b','),
+                cells: Cells::default(),
                 scripts: script_cells(&context.script_names),
                 window_begins: Timestamp::ZERO,
                 clock: context.clock.clone(),
@@ -181,6 +180,7 @@ fn push_error(row: &mut Row, record: &TransactionRecord) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::row_file::Form;
     use super::*;
     use crate::collector::testing::{
         Memory, SmallDisk, Story, UNIX_ORIGIN_NS, at, log_context, transaction,
@@ -204,8 +204,8 @@ mod tests {
             clock: Clock::manual(UNIX_ORIGIN_NS),
             ..log_context(names)
         };
-        let header = TransactionLog::header(time);
-        let file = RowFile::new(Box::new(file), Path::new("log.csv"), header);
+        let form = Form::Csv(TransactionLog::columns(time));
+        let file = RowFile::new(Box::new(file), Path::new("log.csv"), form);
         let mut log = TransactionLog::new(file, time, sampling, &context);
         log.begin_window(at(0));
         Box::new(log)
@@ -369,8 +369,8 @@ client_id,transaction,script,status,phase,latency_us,lag_us,connect_us,untimed_u
             assert!(lines[0].ends_with(&format!(",completed_us{name}")));
             assert!(lines[1].ends_with(&format!(",110000{cell}")));
         }
-        let local = TransactionLog::header(LogTime::Local);
-        assert!(local.ends_with(b",completed_us,completed_local"));
+        let local = TransactionLog::columns(LogTime::Local);
+        assert!(local.ends_with(&["completed_us", "completed_local"]));
     }
 
     #[test]
