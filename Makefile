@@ -38,13 +38,14 @@ demo: setup all ## Run TPC-B against a throwaway PostgreSQL and show the summary
 
 check: test ## The same as test.
 
-test: lint ## Everything that CI runs: formatting, lints, all tests.
+test: lint ## Everything that CI runs: formatting, lints, documentation, all tests.
 	$(CARGO) test $(CARGOFLAGS)
 
-lint: ## Formatting and lints only.
+lint: ## Formatting, lints and documentation only.
 	@scripts/setup lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets $(CARGOFLAGS) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(CARGOFLAGS)
 
 bench: ## Measure how long evaluating expressions takes.
 	$(CARGO) bench $(CARGOFLAGS) --bench evaluation

@@ -1,8 +1,10 @@
 //! What all workers of a run share and none of them changes.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use crate::conninfo::{Addresses, Target};
+use crate::event::SqlState;
 use crate::plan::{Pacing, RunPlan};
 use crate::protocol::{ChannelBinding, Startup};
 use crate::random::{Generator, Seeds};
@@ -26,6 +28,8 @@ pub struct RunContext {
     pub values: ValueSources,
     /// When transactions are due, under a rate.
     pub schedule: Option<Schedule>,
+    /// Which kinds of errors have been told.
+    pub first_errors: FirstErrors,
     /// Seeds of all streams.
     pub seeds: Seeds,
     /// Names of the prepared statements, by number of the SQL command.
@@ -61,6 +65,7 @@ impl RunContext {
                     Some(Schedule::new(rate, throttle))
                 }
             },
+            first_errors: FirstErrors::default(),
             clock,
             values,
             target,
@@ -130,6 +135,23 @@ impl RunContext {
             password: self.target.password.as_deref(),
             channel_binding: ChannelBinding::Unsupported,
         }
+    }
+}
+
+/// SQLSTATEs of failed transactions that have been told of, over all threads.
+#[derive(Debug, Default)]
+pub struct FirstErrors(Mutex<Vec<SqlState>>);
+
+impl FirstErrors {
+    /// Whether this is asked for `sqlstate` for the first time. Takes a lock: each thread asks once
+    /// for each SQLSTATE.
+    pub fn is_first(&self, sqlstate: SqlState) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = !told.contains(&sqlstate);
+        if first {
+            told.push(sqlstate);
+        }
+        first
     }
 }
 

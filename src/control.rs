@@ -16,9 +16,9 @@ use postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
 use crate::conninfo::{AttemptFailure, Endpoint, Target};
 use crate::console::Console;
-use crate::error::Error;
-use crate::event::SqlState;
-use crate::transport::resolve;
+use crate::error::{Error, system_words};
+use crate::sqlstate::SqlState;
+use crate::transport::look_up;
 
 /// Opens a connection to the first address of `target` that gives one. Notices of the server go to
 /// `console` for as long as the connection lives.
@@ -26,7 +26,7 @@ use crate::transport::resolve;
 /// # Errors
 /// [`Error::Connect`] with the outcome of every attempt, one a line.
 pub fn connect(target: &Target, console: &Console) -> Result<Client, Error> {
-    let mut attempts = resolve::addresses(target).attempts();
+    let mut attempts = look_up::addresses(target).attempts();
     let mut remedy = None;
     while let Some(endpoint) = attempts.current() {
         let failure = match attempt(config(target, endpoint, console), target.connect_timeout) {
@@ -146,7 +146,7 @@ impl Failure {
         if error.as_db_error().is_some() {
             return None;
         }
-        if driver_message(error).contains("password missing") {
+        if root_cause(error).contains("password missing") {
             return Some("The server asks for a password: set PGPASSWORD or use ~/.pgpass.");
         }
         Some(match endpoint {
@@ -164,16 +164,20 @@ impl From<Failure> for AttemptFailure {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::TimedOut => AttemptFailure::Unreachable("timeout expired".to_owned()),
-            Failure::Refused(error) => {
-                let message = server_message(&error);
-                match error.code() {
-                    Some(code) => AttemptFailure::Refused {
-                        sqlstate: SqlState(code.code().as_bytes().try_into().unwrap_or_default()),
-                        message,
-                    },
-                    None => AttemptFailure::Unreachable(message),
-                }
-            }
+            Failure::Refused(error) => match error.as_db_error() {
+                Some(refusal) => AttemptFailure::Refused {
+                    sqlstate: SqlState(
+                        refusal
+                            .code()
+                            .code()
+                            .as_bytes()
+                            .try_into()
+                            .unwrap_or_default(),
+                    ),
+                    message: db_message(refusal),
+                },
+                None => AttemptFailure::Unreachable(root_cause(&error)),
+            },
         }
     }
 }
@@ -188,18 +192,25 @@ fn db_message(error: &DbError) -> String {
     text
 }
 
-/// The driver's own words with their causes: "error connecting to server: Connection refused".
+/// The driver's own words with their causes: "error communicating with the server: Broken pipe".
 fn driver_message(error: &postgres::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text.push_str(&format!(": {inner_text}"));
-        }
-        cause = inner.source();
+    let (text, cause) = (error.to_string(), root_cause(error));
+    match text == cause {
+        true => text,
+        false => format!("{text}: {cause}"),
     }
-    text
+}
+
+/// Why in the end: "Connection refused".
+fn root_cause(error: &postgres::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    match cause.downcast_ref::<std::io::Error>() {
+        Some(of_the_system) => system_words(of_the_system),
+        None => cause.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -238,11 +249,10 @@ mod tests {
         let error = connect(&target, &console).err().unwrap();
         let lines: Vec<String> = error.to_string().lines().map(str::to_owned).collect();
         assert_eq!(lines.len(), 2, "{error}");
-        assert!(
-            lines[0]
-                .starts_with("connection to server on socket \"/nowhere/.s.PGSQL.5433\" failed: ")
-                && lines[0].contains("No such file or directory"),
-            "{error}"
+        assert_eq!(
+            lines[0],
+            "connection to server on socket \"/nowhere/.s.PGSQL.5433\" failed: \
+             No such file or directory"
         );
         assert!(
             lines[1].ends_with("failed: FATAL:  database \"absent\" does not exist"),

@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::sqlstate::SqlState;
+
 /// Why the program could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -46,6 +48,8 @@ pub struct Report {
     pub detail: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The server's code for it, where it has one.
+    pub sqlstate: SqlState,
 }
 
 impl Report {
@@ -101,6 +105,18 @@ impl Error {
     }
 }
 
+/// What the system says of `error`, without the number that the standard library adds.
+pub fn system_words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let number = error
+        .raw_os_error()
+        .map(|code| format!(" (os error {code})"));
+    match number.and_then(|number| text.strip_suffix(&number)) {
+        Some(words) => words.to_owned(),
+        None => text,
+    }
+}
+
 /// A signal that ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -119,6 +135,24 @@ impl Signal {
             Signal::Interrupt => 130,
             Signal::Terminate => 143,
             Signal::Hangup => 129,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn the_system_speaks_in_words() {
+        for (error, words) in [
+            (io::Error::from_raw_os_error(2), "No such file or directory"),
+            (io::Error::other("odd (os error 2)"), "odd (os error 2)"),
+            (io::ErrorKind::WriteZero.into(), "write zero"),
+        ] {
+            assert_eq!(system_words(&error), words);
         }
     }
 }

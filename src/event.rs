@@ -3,6 +3,7 @@
 //! Stamps are facts; every figure (latency, service time, lag, response time) is a *method*, so
 //! that there is one definition of it.
 
+pub use crate::sqlstate::SqlState;
 use crate::time::Timestamp;
 
 /// How a transaction ended. Every transaction that was attempted or aborted has one.
@@ -65,23 +66,6 @@ pub enum Phase {
     Warmup,
     /// Inside the measured window.
     Run,
-}
-
-/// A five-character SQLSTATE, all zero bytes where there is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SqlState(pub [u8; 5]);
-
-impl SqlState {
-    /// No SQLSTATE: the error, if any, did not come from a server.
-    pub const NONE: SqlState = SqlState([0; 5]);
-
-    /// The code as text, empty for [`SqlState::NONE`].
-    pub fn as_str(&self) -> &str {
-        match self.0 {
-            [0, ..] => "",
-            _ => std::str::from_utf8(&self.0).unwrap_or("?????"),
-        }
-    }
 }
 
 /// One transaction as the worker saw it. 64 bytes, so that a batch of them is small.
@@ -193,6 +177,32 @@ pub struct ConnectionRecord {
     pub finished_at: Timestamp,
 }
 
+/// What became of one execution of a command. Sent only where commands are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandRecord {
+    /// Global number of the client, from 0.
+    pub client: u32,
+    /// Index of the script, from 0.
+    pub script: u8,
+    /// Index of the command in its script, from 0.
+    pub command: u32,
+    /// What became of it.
+    pub end: CommandEnd,
+    /// From its beginning until what it waits for was there, ns; 0 unless it is done.
+    pub duration_ns: u64,
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CommandEnd {
+    /// It was executed.
+    Done,
+    /// Its error made the transaction fail for good.
+    Failed,
+    /// Its error made the transaction begin again.
+    Retried,
+}
+
 /// The last word about a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientRecord {
@@ -247,6 +257,8 @@ pub struct WorkerRecord {
 pub enum Event {
     /// A transaction ended (or was skipped).
     Transaction(TransactionRecord),
+    /// A command was executed or failed.
+    Command(CommandRecord),
     /// A client connected, failed to, or disconnected.
     Connection(ConnectionRecord),
     /// A client is done.
@@ -285,8 +297,6 @@ pub enum Level {
     Error,
     /// Prefixed `detail: `: more about the error before it.
     Detail,
-    /// Prefixed `warning: `.
-    Warning,
     /// Only the program's name before it.
     Info,
     /// Printed as it is (output of `debug()`, `\shell`).
@@ -295,7 +305,7 @@ pub enum Level {
 
 /// Everything that flows to the collector, on one channel, so that order is kept.
 #[derive(Debug)]
-pub enum Report {
+pub enum ToCollector {
     /// Measured events.
     Batch(Batch),
     /// A line for the user.

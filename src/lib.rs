@@ -38,7 +38,9 @@
 //! | [`result`] | a finished run as data; each figure is a method with its formula | formatting |
 //! | [`report`] | a result to a writer | clocks, stdout |
 //! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
+//! | [`users`] | the users of this machine | directory services |
 //! | [`spelling`] | which name was meant by a word that is none | names |
+//! | [`sqlstate`] | codes of the server's errors | |
 //! | [`error`] | errors by cause | formatting |
 //!
 //! # Invariants
@@ -98,9 +100,11 @@ pub mod schedule;
 pub mod script;
 pub mod server;
 pub mod spelling;
+pub mod sqlstate;
 pub mod stats;
 pub mod time;
 pub mod transport;
+pub mod users;
 pub mod values;
 pub mod worker;
 

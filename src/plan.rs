@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::conninfo::Target;
+use crate::conninfo::{Presentation, Target};
+use crate::event::{Failure, SqlState};
 use crate::script::ScriptSet;
 
 /// What the program was called for. An option that makes no sense in a mode was refused before.
@@ -52,6 +53,8 @@ pub struct RunPlan {
     pub intervals: Option<IntervalPlan>,
     /// The progress line, if one is printed.
     pub progress: Option<ProgressPlan>,
+    /// Report each command of the scripts (`-r`).
+    pub per_command: bool,
     /// Only say what would be done.
     pub dry_run: bool,
 }
@@ -150,8 +153,8 @@ pub enum ServerChoice {
     Temporary {
         /// How it is made.
         cluster: ClusterPlan,
-        /// How clients present themselves to it; where it is and as whom, it says itself.
-        manners: Target,
+        /// How clients present themselves to it.
+        presentation: Presentation,
     },
 }
 
@@ -238,6 +241,17 @@ impl LeadIn {
     }
 }
 
+impl OnError {
+    /// Whether an error of the server with this SQLSTATE fails the transaction and leaves the
+    /// client alive; others end the client.
+    pub fn fails(&self, sqlstate: SqlState) -> bool {
+        match Failure::of(sqlstate) {
+            Failure::Serialization | Failure::Deadlock => true,
+            Failure::Other => self.go_on,
+        }
+    }
+}
+
 /// What an error of the server does, besides failing or ending what it belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OnError {
@@ -247,6 +261,8 @@ pub struct OnError {
     pub exit: bool,
     /// Each failed try is told.
     pub verbose: bool,
+    /// Of failed transactions the first of each SQLSTATE is told.
+    pub tell_first: bool,
 }
 
 /// When a run ends.

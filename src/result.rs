@@ -96,7 +96,7 @@ pub struct Partitions {
 /// By what means clients connected, in the words of the `connections =` line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionWords {
-    /// `socket` or `TCP`.
+    /// `socket` or `TCP`; `unknown` if no client was let in.
     pub transport: String,
     /// `no TLS`, or its version.
     pub tls: String,

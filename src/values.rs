@@ -128,12 +128,12 @@ impl Source {
                 (first, length, *own - 1)
             }
         };
-        match self.end {
-            ValuesEnd::Stop if taken >= length => None,
-            // More clients than rows: this one has no part of its own.
-            _ if length == 0 => None,
-            ValuesEnd::Stop | ValuesEnd::Wrap => Some(first + taken % length),
-        }
+        let used_up = match self.end {
+            ValuesEnd::Stop => taken >= length,
+            // With more clients than rows some have no part of their own.
+            ValuesEnd::Wrap => length == 0,
+        };
+        (!used_up).then(|| first + taken % length)
     }
 
     fn set(&self, row: u64, variables: &mut Variables) -> Result<(), EvalError> {
@@ -299,6 +299,16 @@ mod tests {
         let sources = ValueSources::read(&desk.scripts).unwrap();
         assert_eq!(ids(&desk, &sources, 0, 9), ["1", "2"]);
         assert_eq!(ids(&desk, &sources, 1, 9), ["3", "4", "5"]);
+    }
+
+    #[test]
+    fn a_client_whose_part_is_empty_has_no_row() {
+        for end in ["wrap", "stop"] {
+            let desk = desk("id,name\n1,a\n", &format!("order=partitioned end={end}"));
+            let sources = ValueSources::read(&desk.scripts).unwrap();
+            assert_eq!(ids(&desk, &sources, 0, 3), [] as [&str; 0], "{end}");
+            assert!(!ids(&desk, &sources, 1, 3).is_empty(), "{end}");
+        }
     }
 
     #[test]

@@ -85,7 +85,12 @@ fn too_many_clients_for_the_server_end_the_start_of_all() {
         .script("SELECT 1;")
         .run()
         .expect_status(1)
-        .expect_stderr(&["too many connections for role \"few\""])
+        .expect_stderr(&[
+            "too many connections for role \"few\"",
+            "hint: ",
+            "fewer clients",
+            "max_connections",
+        ])
         .expect_no_tps();
 }
 

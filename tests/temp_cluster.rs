@@ -61,7 +61,11 @@ fn nothing_is_left_after_a_signal_or_an_error() {
         .args("-t 1 --temp-config no_such_parameter=1")
         .run()
         .expect_status(1)
-        .expect_stderr(&["no_such_parameter"]);
+        .expect_stderr(&[
+            "error: the temporary server ended (exit status: 1): FATAL:  ",
+            "no_such_parameter",
+        ])
+        .expect_stderr_lines(1);
     assert_nothing_left(place.path());
 }
 
@@ -112,6 +116,24 @@ fn a_kept_server_runs_on_and_is_reached_as_told() {
     wait_until("the kept server has ended", || {
         processes_of(place.path()).is_empty()
     });
+}
+
+#[test]
+fn more_clients_than_the_server_takes_end_the_run_with_its_limit() {
+    let place = place();
+    let finished = temp_cluster(&place)
+        .args("-c 30 -j 2 -T 60 --temp-config max_connections=20")
+        .run()
+        .expect_status(1)
+        .expect_stderr(&[
+            "too many clients already",
+            "could not create connection for client ",
+            "max_connections is 20",
+        ])
+        .expect_no_tps();
+    let errors = finished.stderr.matches("error: ").count();
+    assert_eq!(errors, 1, "{finished}");
+    assert_nothing_left(place.path());
 }
 
 #[test]

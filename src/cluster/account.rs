@@ -1,7 +1,8 @@
 //! Who owns a temporary cluster: a server refuses to run as root, so that root lends it an
-//! unprivileged user. Reads the table of users; changes nothing.
+//! unprivileged user. Changes nothing.
 
 use crate::error::{Error, Report};
+use crate::users::User;
 
 /// Users that root may lend, best first.
 const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
@@ -10,47 +11,35 @@ const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// The user and group that the server is to run as, if not our own.
-    pub lent: Option<Lent>,
+    pub lent: Option<User>,
     /// Name of the database superuser: the user who runs this program, so that psql needs no
     /// `-U`.
     pub superuser: String,
 }
 
-/// An unprivileged user that root starts the server as.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lent {
-    /// Name of the user.
-    pub name: String,
-    /// User number.
-    pub uid: u32,
-    /// Its primary group.
-    pub gid: u32,
-}
-
 impl Account {
-    /// For a process of user `uid`, where `passwd` is the text of `/etc/passwd`.
+    /// For a process of user `uid` on a machine with these users.
     ///
     /// # Errors
     /// [`Error::Environment`] where root finds nobody to lend.
-    pub fn choose(uid: u32, passwd: &str) -> Result<Self, Error> {
-        let users: Vec<Lent> = passwd.lines().filter_map(parse_user).collect();
+    pub fn choose(uid: u32, users: &[User]) -> Result<Self, Error> {
         let lent = match uid {
-            0 => Some(unprivileged(&users)?),
+            0 => Some(unprivileged(users)?),
             _ => None,
         };
         Ok(Account {
             lent,
             superuser: users
-                .into_iter()
+                .iter()
                 .find(|user| user.uid == uid)
-                .map(|user| user.name)
+                .map(|user| user.name.clone())
                 .filter(|name| !is_reserved(name))
                 .unwrap_or_else(|| "postgres".to_owned()),
         })
     }
 }
 
-fn unprivileged(users: &[Lent]) -> Result<Lent, Error> {
+fn unprivileged(users: &[User]) -> Result<User, Error> {
     UNPRIVILEGED
         .iter()
         .find_map(|name| {
@@ -75,21 +64,12 @@ fn is_reserved(name: &str) -> bool {
     name.starts_with("pg_")
 }
 
-/// One line `name:password:uid:gid:…`.
-fn parse_user(line: &str) -> Option<Lent> {
-    let mut fields = line.split(':');
-    let name = fields.next()?.to_owned();
-    let uid = fields.nth(1)?.parse().ok()?;
-    let gid = fields.next()?.parse().ok()?;
-    Some(Lent { name, uid, gid })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::users::parse;
 
     const PASSWD: &str = "root:x:0:0:root:/root:/bin/bash\n\
-         broken line\n\
          nobody:x:65534:65533::/:/bin/false\n\
          anna:x:1000:100::/home/anna:/bin/sh\n\
          pg_tom:x:1001:100::/home/tom:/bin/sh\n";
@@ -97,14 +77,14 @@ mod tests {
     #[test]
     fn an_ordinary_user_runs_the_server_itself() {
         for (uid, superuser) in [(1000, "anna"), (1001, "postgres"), (77, "postgres")] {
-            let account = Account::choose(uid, PASSWD).unwrap();
+            let account = Account::choose(uid, &parse(PASSWD)).unwrap();
             assert_eq!((account.lent, &*account.superuser), (None, superuser));
         }
     }
 
     #[test]
     fn root_lends_postgres_else_nobody_else_refuses() {
-        let lent = |passwd: &str| Account::choose(0, passwd).map(|account| account.lent);
+        let lent = |passwd: &str| Account::choose(0, &parse(passwd)).map(|account| account.lent);
         let nobody = lent(PASSWD).unwrap().unwrap();
         assert_eq!(
             (&*nobody.name, nobody.uid, nobody.gid),

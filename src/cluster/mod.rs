@@ -7,9 +7,9 @@
 
 mod account;
 mod binaries;
+mod complaints;
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,7 @@ use crate::console::PROGRAM;
 use crate::error::{Error, Report};
 use crate::plan::ClusterPlan;
 use crate::time::Clock;
+use crate::users;
 
 /// Part of the socket's name; nothing listens on a network port.
 const PORT: u16 = 5432;
@@ -36,8 +37,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Between two looks at another process.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// The end of the server's log that an error shows.
-const LOG_TAIL_BYTES: u64 = 2_000;
 
 /// Stops the server and removes the directory when this program has died without doing so: the
 /// shell reads a pipe whose other end closes with us. A leftover status file names the server.
@@ -70,8 +69,8 @@ impl TemporaryCluster {
     ///
     /// # Errors
     /// [`Error::Usage`] for a setting that is not the user's to make, [`Error::Environment`]
-    /// where binaries or a user to run them are missing, or with the end of the server's log
-    /// where it does not start.
+    /// where binaries or a user to run them are missing, or with what the server complains of where
+    /// it does not start.
     pub fn start(plan: &ClusterPlan, connections: u32) -> Result<Self, Error> {
         refuse_own_settings(&plan.config)?;
         let path = std::env::var_os("PATH");
@@ -135,8 +134,7 @@ impl TemporaryCluster {
 
     /// The private directory and the log in it, owned by the user who runs the server.
     fn prepare(bindir: PathBuf) -> Result<Self, Error> {
-        let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let account = Account::choose(geteuid().as_raw(), &passwd)?;
+        let account = Account::choose(geteuid().as_raw(), &users::all())?;
         let parent = temporary_parent(std::env::temp_dir(), account.lent.is_some());
         let directory = tempfile::Builder::new()
             .prefix(&format!("{PROGRAM}-"))
@@ -273,13 +271,13 @@ impl TemporaryCluster {
         self.directory.path().join("data")
     }
 
-    /// What went wrong, with the end of the log.
+    /// What went wrong, with what the server or initdb complains of.
     fn failure(&self, message: &str) -> Error {
-        let report = Report::new(message);
-        Error::Environment(match log_tail(&self.log) {
-            Ok(tail) if !tail.is_empty() => report.detail(format!("its log ends with:\n{tail}")),
-            _ => report,
-        })
+        let complaints = complaints::last(&self.log).unwrap_or_default();
+        Error::Environment(Report::new(match complaints.as_str() {
+            "" => message.to_owned(),
+            complaints => format!("{message}: {complaints}"),
+        }))
     }
 
     fn end_processes(&mut self) {
@@ -345,14 +343,6 @@ fn is_open_to_others(directory: &Path) -> bool {
 /// The eighth line of the status file says whether connections are accepted.
 fn says_ready(status: &str) -> bool {
     status.lines().nth(7).map(str::trim) == Some("ready")
-}
-
-fn log_tail(mut log: &File) -> std::io::Result<String> {
-    let length = log.seek(SeekFrom::End(0))?;
-    log.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES)))?;
-    let mut bytes = Vec::new();
-    log.take(LOG_TAIL_BYTES).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
 fn spawn(command: &mut Command, program: &Path) -> Result<Child, Error> {
@@ -479,12 +469,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_start_shows_its_log() {
+    fn a_server_that_does_not_start_says_why_and_nothing_else() {
         let error = TemporaryCluster::start(&plan(&[("nonsense", "1")]), 1).unwrap_err();
-        let detail = error.report().unwrap().detail.clone().unwrap();
-        assert!(
-            detail.contains("unrecognized configuration parameter"),
-            "{detail}"
+        assert_eq!(
+            error.to_string(),
+            "the temporary server ended (exit status: 1): \
+             FATAL:  unrecognized configuration parameter \"nonsense\""
         );
     }
 

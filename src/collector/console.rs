@@ -47,7 +47,6 @@ impl Console {
         match message.level {
             Level::Error => self.line(&format!("{program}: error: {text}")),
             Level::Detail => self.line(&format!("{program}: detail: {text}")),
-            Level::Warning => self.line(&format!("{program}: warning: {text}")),
             Level::Info => self.line(&format!("{program}: {text}")),
             Level::Plain => self.line(text),
         }

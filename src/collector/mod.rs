@@ -26,8 +26,8 @@ use self::intervals::{Interval, Intervals};
 use self::progress::SoFar;
 use self::timeline::Timeline;
 use crate::event::{
-    Batch, ConnectionRecord, Event, Level, Message, Phase, Report, SpanKind, TransactionRecord,
-    WorkerRecord,
+    Batch, ConnectionRecord, Event, Level, Message, Phase, SpanKind, ToCollector,
+    TransactionRecord, WorkerRecord,
 };
 use crate::plan::StopRule;
 use crate::result::{Connections, LogResult, Measured, Window};
@@ -125,7 +125,11 @@ impl Collector {
 
     /// Takes reports until all senders are gone. Emptied batches go back through `returns`, by
     /// number of the worker.
-    pub fn run(mut self, reports: &Receiver<Report>, returns: &[Sender<Vec<Event>>]) -> Measured {
+    pub fn run(
+        mut self,
+        reports: &Receiver<ToCollector>,
+        returns: &[Sender<Vec<Event>>],
+    ) -> Measured {
         loop {
             match reports.recv_timeout(REDRAW) {
                 Ok(report) => {
@@ -144,12 +148,12 @@ impl Collector {
     }
 
     /// Takes one report. An emptied batch comes back, with the number of its worker.
-    pub fn take(&mut self, report: Report) -> Option<(u32, Vec<Event>)> {
+    pub fn take(&mut self, report: ToCollector) -> Option<(u32, Vec<Event>)> {
         match report {
-            Report::Batch(batch) => return Some(self.take_batch(batch)),
-            Report::Message(message) => self.console.message(&message),
-            Report::WindowBegins(begins) => self.begin_window(begins),
-            Report::WindowEnds(ends) => {
+            ToCollector::Batch(batch) => return Some(self.take_batch(batch)),
+            ToCollector::Message(message) => self.console.message(&message),
+            ToCollector::WindowBegins(begins) => self.begin_window(begins),
+            ToCollector::WindowEnds(ends) => {
                 self.told_end = Some(self.told_end.map_or(ends, |earlier| earlier.min(ends)));
                 for log in &mut self.logs {
                     log.end_window(ends);
@@ -207,6 +211,7 @@ impl Collector {
             match event {
                 Event::Transaction(record) => self.transaction(worker, &record),
                 Event::Connection(span) => self.connection(span),
+                Event::Command(_) => {}
                 Event::ClientDone(record) => self.clients[record.client as usize].done(record),
                 Event::WorkerDone(record) => self.worker_done(record),
             }
@@ -617,13 +622,13 @@ mod tests {
                 client: worker,
                 ..transaction(from_ms, to_ms)
             };
-            Report::Batch(Batch {
+            ToCollector::Batch(Batch {
                 worker,
                 events: vec![Event::Transaction(record)],
                 complete_through: at(through_ms),
             })
         };
-        collector.take(Report::WindowBegins(at(0)));
+        collector.take(ToCollector::WindowBegins(at(0)));
         collector.take(batch(0, 100, 200, 2_500));
         assert_eq!(stderr.text(), "");
         collector.take(batch(1, 500, 900, 1_100));
@@ -664,16 +669,15 @@ mod tests {
             Collector::new(plan, Clock::manual(0), Vec::new(), Box::new(stderr.clone()));
         for (level, text) in [
             (Level::Error, "a"),
-            (Level::Warning, "b"),
-            (Level::Info, "c"),
+            (Level::Detail, "b"),
             (Level::Plain, "d\ne"),
         ] {
-            collector.take(Report::Message(Message {
+            collector.take(ToCollector::Message(Message {
                 level,
                 text: text.to_owned(),
             }));
         }
-        let expected = "pgmark: error: a\npgmark: warning: b\npgmark: c\nd\ne\n";
+        let expected = "pgmark: error: a\npgmark: detail: b\nd\ne\n";
         assert_eq!(stderr.text(), expected);
     }
 
@@ -700,8 +704,8 @@ mod tests {
         ];
         let capacity = events.capacity();
         for report in [
-            Report::WindowBegins(at(0)),
-            Report::Batch(Batch {
+            ToCollector::WindowBegins(at(0)),
+            ToCollector::Batch(Batch {
                 worker: 0,
                 events,
                 complete_through: at(1_000),

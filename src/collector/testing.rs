@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Collector, CollectorPlan, Log, LogContext, Progress};
 use crate::event::testing::processed;
 use crate::event::{
-    Batch, ClientEnd, ClientRecord, ConnectionRecord, Event, Phase, Report, SpanKind,
+    Batch, ClientEnd, ClientRecord, ConnectionRecord, Event, Phase, SpanKind, ToCollector,
     TransactionRecord,
 };
 use crate::plan::StopRule;
@@ -205,7 +205,7 @@ impl Story {
         let clock = Clock::manual(0);
         let mut collector = Collector::new(self.plan, clock, self.logs, Box::new(self.stderr));
         let batch = |events, complete_through| {
-            Report::Batch(Batch {
+            ToCollector::Batch(Batch {
                 worker: 0,
                 events,
                 complete_through,
@@ -217,7 +217,7 @@ impl Story {
             .partition(|(_, event)| is_initial_connect(event));
         let before = before.into_iter().map(|(_, event)| event).collect();
         collector.take(batch(before, at(0)));
-        collector.take(Report::WindowBegins(at(0)));
+        collector.take(ToCollector::WindowBegins(at(0)));
         for part in after.chunk_by(|(a, _), (b, _)| tenths(*a) == tenths(*b)) {
             let through = part.last().map_or(at(0), |(moment, _)| *moment);
             collector.take(batch(
@@ -226,7 +226,7 @@ impl Story {
             ));
         }
         if let Some(end) = self.told_end {
-            collector.take(Report::WindowEnds(end));
+            collector.take(ToCollector::WindowEnds(end));
         }
         collector.finish()
     }

@@ -8,13 +8,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Report;
-use crate::event::SqlState;
+use crate::sqlstate::SqlState;
 
 use super::{Endpoint, Host, HostName, Target};
 
 /// The server is starting up or shutting down, or is a standby that takes no connections: another
 /// host may do better.
 const CANNOT_CONNECT_NOW: SqlState = SqlState(*b"57P03");
+
+/// All slots of the server, of the role or of the database are taken.
+const TOO_MANY_CONNECTIONS: SqlState = SqlState(*b"53300");
 
 /// All addresses of a target, resolved once and shared by all who connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +63,8 @@ impl Addresses {
             addresses: self.clone(),
             place: 0,
             failures: Vec::new(),
+            hint: None,
+            refused_with: SqlState::NONE,
         };
         attempts.pass_unresolved();
         attempts
@@ -72,6 +77,10 @@ pub struct Attempts {
     addresses: Addresses,
     place: usize,
     failures: Vec<String>,
+    /// What to do about the last of them.
+    hint: Option<&'static str>,
+    /// The code with which the last server that answered refused.
+    refused_with: SqlState,
 }
 
 /// How an attempt ended that did not give a connection.
@@ -97,12 +106,14 @@ impl Attempts {
     /// Notes how the current attempt ended and gives the next address. A server that refuses ends
     /// the row: the next host would only hide, say, a wrong password.
     pub fn fail(&mut self, failure: AttemptFailure) -> Option<&Endpoint> {
-        let (message, is_final) = match failure {
-            AttemptFailure::Unreachable(message) => (message, false),
+        let (message, is_final, hint) = match failure {
+            AttemptFailure::Unreachable(message) => (message, false, None),
             AttemptFailure::Refused { sqlstate, message } => {
-                (message, sqlstate != CANNOT_CONNECT_NOW)
+                self.refused_with = sqlstate;
+                (message, sqlstate != CANNOT_CONNECT_NOW, remedy(sqlstate))
             }
         };
+        self.hint = hint;
         if let Some(endpoint) = self.current() {
             let told = format!("connection to {endpoint} failed: {message}");
             self.failures.push(told);
@@ -115,12 +126,18 @@ impl Attempts {
         self.current()
     }
 
-    /// All that failed, a line each, with the database and the user that were asked for.
+    /// All that failed, a line each, with the database and the user that were asked for, and what to
+    /// do about it where that is known.
     pub fn report(&self, target: &Target) -> Report {
-        Report::new(self.failures.join("\n")).detail(format!(
+        let report = Report::new(self.failures.join("\n")).detail(format!(
             "Tried as user \"{}\" to database \"{}\".",
             target.user, target.database
-        ))
+        ));
+        Report {
+            sqlstate: self.refused_with,
+            hint: self.hint.map(str::to_owned),
+            ..report
+        }
     }
 
     fn pass_unresolved(&mut self) {
@@ -129,6 +146,14 @@ impl Attempts {
             self.place += 1;
         }
     }
+}
+
+/// What to do about a refusal, where the server's words do not say it.
+fn remedy(sqlstate: SqlState) -> Option<&'static str> {
+    (sqlstate == TOO_MANY_CONNECTIONS).then_some(
+        "Use fewer clients (-c), or raise max_connections of the server or the limit of the role or \
+         database that is named.",
+    )
 }
 
 /// Where a server's socket lies in its directory. In an abstract name the directory begins with
@@ -221,10 +246,26 @@ mod tests {
                 message: "FATAL:  no".to_owned(),
             });
             assert_eq!(next.is_some(), goes_on);
+            let report = attempts.report(&target());
             assert_eq!(
-                attempts.report(&target()).message,
+                report.message,
                 "connection to server at \"two\" (::1), port 5432 failed: FATAL:  no"
             );
+            assert_eq!(report.sqlstate, SqlState(sqlstate));
+        }
+    }
+
+    #[test]
+    fn when_all_connections_are_taken_it_is_told_what_to_do() {
+        for (sqlstate, hinted) in [(*b"53300", true), (*b"28P01", false)] {
+            let mut attempts = Addresses::look_up(&hosts(&["two"]), resolve).attempts();
+            attempts.fail(AttemptFailure::Refused {
+                sqlstate: SqlState(sqlstate),
+                message: "FATAL:  no".to_owned(),
+            });
+            let hint = attempts.report(&target()).hint;
+            let told = hint.is_some_and(|hint| hint.contains("max_connections"));
+            assert_eq!(told, hinted);
         }
     }
 

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
+use crate::users;
+
 /// The surroundings of the program.
 pub trait Environment {
     /// Value of an environment variable.
@@ -31,9 +33,10 @@ impl Environment for ProcessEnvironment {
 
     fn user_name(&self) -> Result<String, String> {
         let id = rustix::process::geteuid().as_raw();
-        std::fs::read_to_string("/etc/passwd")
-            .ok()
-            .and_then(|accounts| find_account(&accounts, id))
+        users::all()
+            .into_iter()
+            .find(|user| user.uid == id)
+            .map(|user| user.name)
             .or_else(ask_id)
             .ok_or_else(|| format!("local user with ID {id} does not exist"))
     }
@@ -41,16 +44,6 @@ impl Environment for ProcessEnvironment {
     fn has_directory(&self, path: &Path) -> bool {
         path.is_dir()
     }
-}
-
-/// The name of the account with this number in a text of the form of `/etc/passwd`.
-fn find_account(accounts: &str, id: u32) -> Option<String> {
-    accounts.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        let number: u32 = fields.nth(1)?.parse().ok()?;
-        (number == id && !name.is_empty()).then(|| name.to_owned())
-    })
 }
 
 /// The name as the system's `id` knows it: accounts may live in a directory service.
@@ -63,15 +56,6 @@ fn ask_id() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn accounts_are_found_by_number() {
-        let accounts =
-            "root:x:0:0:root:/root:/bin/sh\nbroken\n:x:7::\npostgres:x:104:112::/:/bin/sh\n";
-        assert_eq!(find_account(accounts, 104).as_deref(), Some("postgres"));
-        assert_eq!(find_account(accounts, 7), None);
-        assert_eq!(find_account(accounts, 1), None);
-    }
 
     #[test]
     fn the_process_has_a_user() {

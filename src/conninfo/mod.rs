@@ -51,6 +51,39 @@ pub struct Target {
     pub connect_timeout: Option<Duration>,
 }
 
+/// How a session presents itself, wherever the server is and whoever it connects as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presentation {
+    /// As in [`Target::options`].
+    pub options: Option<String>,
+    /// As in [`Target::application_name`].
+    pub application_name: String,
+    /// As in [`Target::connect_timeout`].
+    pub connect_timeout: Option<Duration>,
+}
+
+impl Target {
+    /// The part of it that says nothing about the server.
+    pub fn into_presentation(self) -> Presentation {
+        Presentation {
+            options: self.options,
+            application_name: self.application_name,
+            connect_timeout: self.connect_timeout,
+        }
+    }
+
+    /// The same server, with sessions that present themselves so.
+    #[must_use]
+    pub fn presented_as(self, presentation: Presentation) -> Target {
+        Target {
+            options: presentation.options,
+            application_name: presentation.application_name,
+            connect_timeout: presentation.connect_timeout,
+            ..self
+        }
+    }
+}
+
 /// One server address as given, with its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {

@@ -64,6 +64,7 @@ pub(super) fn into_plan(
         log: logs::log(arguments),
         intervals: logs::intervals(arguments),
         progress: progress(&arguments.show),
+        per_command: false,
         dry_run: arguments.show.dry_run,
     })))
 }
@@ -214,7 +215,7 @@ fn server(
             scale: arguments.tables.scale.unwrap_or(1),
             quiet: arguments.tables.quiet,
         },
-        manners: target(arguments, environment)?,
+        presentation: target(arguments, environment)?.into_presentation(),
     })
 }
 

@@ -1,4 +1,4 @@
-//! The command line: text in, [`Plan`] out. What was typed ([`Arguments`]) and what will be done
+//! The command line: text in, [`Plan`] out. What was typed (`Arguments`) and what will be done
 //! ([`Plan`]) are two types; everything that can be wrong with the former is said here, and the
 //! rest of the program asks for no option, environment variable or default again.
 //!

@@ -153,6 +153,7 @@ impl Inbox {
     }
 
     /// Memory held for a message that has not arrived completely.
+    #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
         self.spill.capacity()
     }

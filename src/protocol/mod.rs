@@ -11,6 +11,7 @@ mod error;
 mod excerpt;
 mod framing;
 mod frontend;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod recordings;
@@ -31,7 +32,6 @@ use replies::{Expected, Replies};
 pub use backend::{DataRow, RowDescription, ServerMessage};
 pub use error::ProtocolError;
 pub use frontend::{ChannelBinding, Startup};
-pub use hostile::drive_hostile;
 
 /// One client's side of a connection.
 ///
@@ -187,7 +187,9 @@ impl Session {
         self.server.parameters = Default::default();
     }
 
-    /// The next event in what arrived, or `None` when the input is used up; call it until then.
+    /// The next event in what arrived, or `None` when the input is used up; call it until then, and
+    /// send the output before the next input is read: nothing that is queued while events of an
+    /// input are handled is taken to be answered in the same input.
     ///
     /// # Errors
     /// The bytes make no sense, or the server asks for something that cannot be given. The session
@@ -202,12 +204,19 @@ impl Session {
             }
             let state = self.state();
             let Some(frame) = self.inbox.next(input, self.rows_wanted, state)? else {
+                self.replies.end_telling();
                 return Ok(None);
             };
             match self.react(&frame, state)? {
                 Reaction::Quiet => {}
-                Reaction::Tell => return self.event(&frame, state).map(Some),
-                Reaction::TellStarted => return Ok(Some(Event::Started)),
+                Reaction::Tell => {
+                    self.replies.begin_telling();
+                    return self.event(&frame, state).map(Some);
+                }
+                Reaction::TellStarted => {
+                    self.replies.begin_telling();
+                    return Ok(Some(Event::Started));
+                }
             }
         }
     }
@@ -348,6 +357,7 @@ impl Session {
     }
 
     /// Memory held for a message that has not arrived completely.
+    #[cfg(test)]
     fn held_bytes(&self) -> usize {
         self.inbox.held_bytes()
     }

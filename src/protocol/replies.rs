@@ -33,19 +33,46 @@ pub(super) enum Expected {
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     owed: VecDeque<Expected>,
+    /// Events of an input are being told, and the input is not used up.
+    reading: bool,
+    /// How many of the replies, counted from the end, were queued meanwhile. What arrived before
+    /// they were asked for cannot be they.
+    unasked: usize,
+    /// The server skips all that it gets before the next Sync.
+    skipping: bool,
 }
 
 impl Replies {
     pub(super) fn clear(&mut self) {
         self.owed.clear();
+        self.reading = false;
+        self.unasked = 0;
+        self.skipping = false;
     }
 
     pub(super) fn push(&mut self, expected: Expected) {
+        if self.skipping && expected != Expected::Sync {
+            return;
+        }
+        self.skipping = false;
         self.owed.push_back(expected);
+        self.unasked += usize::from(self.reading);
     }
 
+    /// An event of an input is told: what is queued from now on is not answered in that input.
+    pub(super) fn begin_telling(&mut self) {
+        self.reading = true;
+    }
+
+    /// The input is used up: all that was queued is sent before the next one is read.
+    pub(super) fn end_telling(&mut self) {
+        self.reading = false;
+        self.unasked = 0;
+    }
+
+    /// What the next message may belong to.
     pub(super) fn head(&self) -> Option<Expected> {
-        self.owed.front().copied()
+        (self.owed.len() > self.unasked).then(|| self.owed[0])
     }
 
     /// How many ReadyForQuery messages are still to come.
@@ -88,33 +115,48 @@ impl Replies {
         fits
     }
 
-    /// Notes an error: the server skips everything up to the next Sync. A simple query is followed
-    /// by its ReadyForQuery all the same, and without anything owed the error came unasked.
+    /// Notes an error: the server skips everything up to the next Sync. Of a simple query nothing
+    /// follows but its ReadyForQuery. Without anything owed the error came unasked.
     pub(super) fn fail(&mut self) {
-        while !matches!(
-            self.head(),
-            None | Some(Expected::SimpleQuery | Expected::Sync)
-        ) {
-            self.owed.pop_front();
+        if self.head().is_none() {
+            return;
         }
+        while let Some(expected) = self.owed.front_mut() {
+            match expected {
+                Expected::Sync => break,
+                Expected::SimpleQuery => {
+                    *expected = Expected::Sync;
+                    break;
+                }
+                Expected::Parse
+                | Expected::Bind
+                | Expected::Describe
+                | Expected::Execute
+                | Expected::Close => self.owed.pop_front(),
+            };
+        }
+        self.skipping = self.owed.is_empty();
+        self.unasked = self.unasked.min(self.owed.len());
     }
 
-    /// Notes that the server has begun to read COPY data; true if the session must send a Sync
-    /// after its refusal.
+    /// Notes that the server has begun to read COPY data, which it does once: the refusal makes it an
+    /// error. True if the session must send a Sync after its refusal.
     ///
     /// After an Execute the server reads on in the stream and ignores each Sync that it meets, so
     /// those get no reply and the refusal needs a Sync of its own. If something else follows, the
     /// server takes that for an error and resumes at the Sync after it.
     pub(super) fn copy_in(&mut self) -> bool {
         if self.head() != Some(Expected::Execute) {
+            self.fail();
             return false;
         }
         self.owed.pop_front();
-        while self.head() == Some(Expected::Sync) {
+        while self.owed.front() == Some(&Expected::Sync) {
             self.owed.pop_front();
         }
+        self.unasked = self.unasked.min(self.owed.len());
         if self.owed.is_empty() {
-            self.push(Expected::Sync);
+            self.owed.push_back(Expected::Sync);
             return true;
         }
         false

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::hostile::drive_hostile;
 use super::recordings::*;
 use super::scram_server::ScramServer;
 use super::*;
@@ -982,6 +983,75 @@ fn a_refused_copy_keeps_pipelines_in_step() {
         feed(&mut session, b"E\0\0\0\x05\0Z\0\0\0\x05I", &mut told).unwrap();
         assert_eq!(told[1], "ready Idle");
         assert_eq!(session.ready_owed(), 0);
+    }
+}
+
+#[test]
+fn what_arrived_before_a_command_was_sent_does_not_answer_it() {
+    for (arrived, message) in [
+        (
+            &b"C\0\0\0\x05\0Z\0\0\0\x05IZ\0\0\0\x05I"[..],
+            "ReadyForQuery",
+        ),
+        (b"C\0\0\0\x05\0Z\0\0\0\x05IC\0\0\0\x05\0", "CommandComplete"),
+    ] {
+        let mut session = running();
+        simple(&mut session);
+        let mut input = arrived;
+        let mut answered = 0;
+        let error = loop {
+            match session.advance(&mut input) {
+                Ok(Some(Event::Ready(_))) => {
+                    answered += 1;
+                    simple(&mut session);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("it must not be taken for an answer"),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert_eq!(answered, 1);
+        assert_eq!(
+            error,
+            format!("unexpected {message} message from the server while idle")
+        );
+    }
+}
+
+#[test]
+fn what_is_sent_after_an_error_is_skipped_up_to_the_next_sync() {
+    let mut session = running();
+    session.execute("", [None]).unwrap();
+    feed(&mut session, b"E\0\0\0\x05\0", &mut Vec::new()).unwrap();
+    session.execute("", [None]).unwrap();
+    session.sync();
+    assert_eq!(session.ready_owed(), 1);
+    let mut told = Vec::new();
+    feed(&mut session, b"Z\0\0\0\x05I", &mut told).unwrap();
+    assert_eq!(told, ["ready Idle"]);
+    extended(&mut session);
+    feed(&mut session, b"1\0\0\0\x042\0\0\0\x04", &mut told).unwrap();
+}
+
+#[test]
+fn a_copy_that_was_refused_is_not_asked_for_again() {
+    const COPY_IN: &[u8] = b"G\0\0\0\x07\0\0\0";
+    for (ask, before) in [
+        (simple as fn(&mut Session), &b""[..]),
+        (extended, b"1\0\0\0\x042\0\0\0\x04n\0\0\0\x04"),
+    ] {
+        for between in [&b""[..], b"E\0\0\0\x05\0"] {
+            let mut session = running();
+            ask(&mut session);
+            let first = [before, COPY_IN].concat();
+            feed(&mut session, &first, &mut Vec::new()).unwrap();
+            let again = [between, COPY_IN].concat();
+            let result = feed(&mut session, &again, &mut Vec::new());
+            assert_eq!(
+                result.unwrap_err().to_string(),
+                "unexpected CopyInResponse message from the server while waiting for ReadyForQuery"
+            );
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::plan::{QueryMode, RunPlan, ServerChoice, StopRule, Vacuum};
-use crate::script::{CommandKind, ScriptSet, WeightedScript};
+use crate::script::{ScriptSet, WeightedScript};
 
 /// The text that `--dry-run` prints for a run.
 pub fn preview(plan: &RunPlan) -> String {
@@ -93,12 +93,14 @@ fn script(plan: &RunPlan, index: usize, text: &mut String) {
         script.name
     );
     for command in &script.commands {
-        let (sent, parameters) = match &command.kind {
-            CommandKind::Sql(sql) if plan.query_mode != QueryMode::Simple => (
+        let bound = command.kind.sql();
+        let bound = bound.filter(|_| plan.query_mode != QueryMode::Simple);
+        let (sent, parameters) = match bound {
+            Some(sql) => (
                 sql.parameterized(),
                 parameters(sql.parameters(), &plan.scripts),
             ),
-            _ => (&command.text[..], String::new()),
+            None => (&command.text[..], String::new()),
         };
         let sent = String::from_utf8_lossy(sent);
         for (row, part) in sent.trim_end().lines().enumerate() {
@@ -109,6 +111,11 @@ fn script(plan: &RunPlan, index: usize, text: &mut String) {
         }
         if !parameters.is_empty() {
             line!(text, "{:>6}  -- {parameters}", "");
+        }
+        if let Some(capture) = command.kind.sql().and_then(|sql| sql.capture.as_ref()) {
+            let prefix = String::from_utf8_lossy(&capture.prefix);
+            let line = format!("{} {prefix}", capture.command());
+            line!(text, "{:>6}  {}", "", line.trim_end());
         }
     }
 }
@@ -124,6 +131,7 @@ fn parameters(slots: &[crate::script::Slot], scripts: &ScriptSet) -> String {
 #[cfg(test)]
 mod tests {
     use crate::options::tests::run_plan;
+    use crate::script::{Dialect, ScriptSetBuilder};
 
     use super::*;
 
@@ -148,6 +156,27 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn what_becomes_of_a_result_is_shown_below_its_command() {
+        let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
+        let text = b"SELECT 1 AS a \\gset p_\nSELECT 2 AS b \\aset\n";
+        scripts.add_file("file.sql", text, 1);
+        let mut plan = run_plan("-S");
+        plan.scripts = scripts.finish().unwrap();
+        let text = preview(&plan);
+        let (_, commands) = text.split_once("transactions)\n").unwrap();
+        let lines: Vec<&str> = commands.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "     1  SELECT 1 AS a",
+                "        \\gset p_",
+                "     2  SELECT 2 AS b",
+                "        \\aset",
+            ]
+        );
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::server::{Activity, ActivityDelta, ServerFacts};
 use super::Signals;
 use super::prepare::Prepared;
 use super::supervise::Ending;
+use super::threads::Driven;
 
 /// How long the server may take to say what it did during the run.
 const LAST_LOOK: Duration = Duration::from_secs(10);
@@ -24,8 +25,7 @@ const LAST_LOOK: Duration = Duration::from_secs(10);
 pub(super) fn gather(
     run: &RunContext,
     prepared: &Prepared,
-    measured: &Measured,
-    ending: &Ending,
+    driven: &Driven,
     signals: &Signals,
     console: &Console,
 ) -> Facts {
@@ -44,20 +44,27 @@ pub(super) fn gather(
         threads: plan.load.threads,
         max_tries: plan.load.max_tries,
         stop: plan.load.stop,
-        schedule: schedule_facts(run, measured),
+        schedule: schedule_facts(run, &driven.measured),
         latency_limit: plan.load.latency_limit,
         connect_per_transaction: plan.load.reconnect,
-        connection: ConnectionWords {
-            transport: match run.addresses.attempts().current() {
-                Some(Endpoint::Tcp { .. }) => "TCP".to_owned(),
-                Some(Endpoint::Unix { .. }) | None => "socket".to_owned(),
-            },
-            tls: "no TLS".to_owned(),
-            authentication: ending.authentication.unwrap_or("unknown").to_owned(),
-        },
+        connection: connection_words(&driven.ending),
         server: activity.map(|delta| server_activity(&prepared.server, &delta)),
-        interrupted: ending.interrupted,
+        interrupted: driven.ending.interrupted,
         wall_step_ns: run.clock.wall_step_ns(),
+    }
+}
+
+/// Nothing is known of how the clients connected if none was let in.
+fn connection_words(ending: &Ending) -> ConnectionWords {
+    let (transport, authentication) = match &ending.introduction {
+        Some((Endpoint::Tcp { .. }, method)) => ("TCP", *method),
+        Some((Endpoint::Unix(_), method)) => ("socket", *method),
+        None => ("unknown", "unknown"),
+    };
+    ConnectionWords {
+        transport: transport.to_owned(),
+        tls: "no TLS".to_owned(),
+        authentication: authentication.to_owned(),
     }
 }
 

@@ -27,7 +27,7 @@ use crate::plan::{InitPlan, Plan, RunPlan, ServerChoice, Text};
 use crate::report;
 use crate::result::RunResult;
 use crate::time::Clock;
-use crate::transport::resolve;
+use crate::transport::look_up;
 use crate::values::ValueSources;
 
 /// What a program run needs from its surroundings.
@@ -101,16 +101,11 @@ fn run_benchmark(
         }
         ServerChoice::Temporary {
             cluster: cluster_plan,
-            manners,
+            presentation,
         } => {
-            let cluster_plan = cluster_plan.clone();
+            let (cluster_plan, presentation) = (cluster_plan.clone(), presentation.clone());
             let cluster = cluster::start(&cluster_plan, &plan, signals, around)?;
-            let target = Target {
-                options: manners.options.clone(),
-                application_name: manners.application_name.clone(),
-                connect_timeout: manners.connect_timeout,
-                ..cluster.target()
-            };
+            let target = cluster.target().presented_as(presentation);
             let measured = measure(plan, target, signals, around);
             // Said before the server is ended: should that fail, nothing measured is lost.
             let status = measured.map(|result| conclude(&result, around));
@@ -139,7 +134,7 @@ pub fn measure(
     around: &mut Surroundings<'_>,
 ) -> Result<RunResult, Error> {
     let values = ValueSources::read(&plan.scripts)?;
-    let addresses = resolve::addresses(&target);
+    let addresses = look_up::addresses(&target);
     let prepared = prepare::prepare(&plan, &target, signals, around)?;
     let run = Arc::new(RunContext::new(
         plan,
@@ -150,15 +145,8 @@ pub fn measure(
         around.clock.clone(),
     ));
     let logs = prepare::open_logs(&run, signals)?;
-    let driven = threads::drive(&run, logs, signals, &around.console)?;
-    let facts = facts::gather(
-        &run,
-        &prepared,
-        &driven.measured,
-        &driven.ending,
-        signals,
-        &around.console,
-    );
+    let driven = threads::drive(&run, logs, &prepared.server, signals, &around.console)?;
+    let facts = facts::gather(&run, &prepared, &driven, signals, &around.console);
     Ok(RunResult {
         facts,
         measured: driven.measured,

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender, select};
 use mio::Waker;
 
+use crate::conninfo::Endpoint;
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::Report;
+use crate::event::ToCollector;
+use crate::server::ServerFacts;
+use crate::sqlstate::SqlState;
 use crate::worker::{Control, Notice};
 
 /// What the main thread holds of the workers.
@@ -24,9 +27,11 @@ pub struct Supervisor<'a> {
     /// Stop signals.
     pub signals: &'a Receiver<Signal>,
     /// The way to the collector.
-    pub reports: Sender<Report>,
+    pub reports: Sender<ToCollector>,
     /// What is run.
     pub run: &'a RunContext,
+    /// The server, which may have too few connections to give.
+    pub server: &'a ServerFacts,
 }
 
 /// How the workers ended.
@@ -38,8 +43,8 @@ pub struct Ending {
     pub interrupted: Option<Signal>,
     /// An initial connection failed, so that there was no run.
     pub failure: Option<Error>,
-    /// How the first client was authenticated.
-    pub authentication: Option<&'static str>,
+    /// Where the first client was let in, and how it was authenticated.
+    pub introduction: Option<(Endpoint, &'static str)>,
     /// The user did not want to wait any longer.
     pub abandoned: bool,
 }
@@ -52,8 +57,8 @@ impl Supervisor<'_> {
         while done < self.wakers.len() && !ending.abandoned {
             select! {
                 recv(self.notices) -> notice => match notice {
-                    Ok(Notice::Authenticated(method)) => {
-                        ending.authentication.get_or_insert(method);
+                    Ok(Notice::Authenticated { endpoint, method }) => {
+                        ending.introduction.get_or_insert((endpoint, method));
                     }
                     Ok(Notice::Ready) => {
                         ready += 1;
@@ -65,6 +70,7 @@ impl Supervisor<'_> {
                     Ok(Notice::ConnectFailed { client, report }) => {
                         self.fail(client, report, &mut ending);
                     }
+                    Ok(Notice::ClientAborted) => self.end_early(),
                     Ok(Notice::Done) => done += 1,
                     Err(_) => break,
                 },
@@ -85,7 +91,7 @@ impl Supervisor<'_> {
         if let Some(schedule) = &self.run.schedule {
             schedule.start(now, begins);
         }
-        let _ = self.reports.send(Report::WindowBegins(begins));
+        let _ = self.reports.send(ToCollector::WindowBegins(begins));
         self.control.start(now);
         self.wake();
     }
@@ -98,8 +104,13 @@ impl Supervisor<'_> {
             Some(detail) => format!("{detail}\ncould not create connection for client {client}"),
             None => format!("could not create connection for client {client}"),
         };
+        let hint = match report.sqlstate {
+            SqlState::TOO_MANY_CONNECTIONS => connection_limit(self.server),
+            _ => None,
+        };
         ending.failure = Some(Error::Connect(Problem {
             detail: Some(detail),
+            hint: report.hint.or(hint),
             ..report
         }));
         self.control.close(self.run.clock.now());
@@ -111,12 +122,20 @@ impl Supervisor<'_> {
         let now = self.run.clock.now();
         match signals {
             1 if ending.started => {
-                let _ = self.reports.send(Report::WindowEnds(now));
+                let _ = self.reports.send(ToCollector::WindowEnds(now));
                 self.control.stop(now);
             }
             1 | 2 => self.control.close(now),
             _ => ending.abandoned = true,
         }
+        self.wake();
+    }
+
+    /// A client was aborted, and that was to end the run.
+    fn end_early(&self) {
+        let now = self.run.clock.now();
+        let _ = self.reports.send(ToCollector::WindowEnds(now));
+        self.control.close(now);
         self.wake();
     }
 
@@ -132,6 +151,17 @@ impl Ending {
     fn may_start(&self) -> bool {
         self.interrupted.is_none() && self.failure.is_none()
     }
+}
+
+/// What is known of the limits when the server has no connection left. It is not said before that:
+/// a pooler may give more connections than its server has.
+fn connection_limit(server: &ServerFacts) -> Option<String> {
+    let limit = server.max_connections?;
+    let reserved = server.reserved_connections.unwrap_or(0);
+    Some(format!(
+        "The server's max_connections is {limit}, {reserved} of them reserved, and role and database \
+         may have limits of their own: reduce the number of clients (-c), or raise the limit."
+    ))
 }
 
 /// Says that a worker has ended when it is dropped, so also when the thread panics.

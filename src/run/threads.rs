@@ -10,8 +10,9 @@ use crate::collector::{Collector, CollectorPlan, Log, Progress};
 use crate::console::{Console, PROGRAM};
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::{Event, Report};
+use crate::event::{Event, ToCollector};
 use crate::result::Measured;
+use crate::server::ServerFacts;
 use crate::worker::{Control, Notice, Recorder, Worker};
 
 use super::Signals;
@@ -38,6 +39,7 @@ pub(super) struct Driven {
 pub(super) fn drive(
     run: &Arc<RunContext>,
     logs: Vec<Box<dyn Log>>,
+    server: &ServerFacts,
     signals: &Signals,
     console: &Console,
 ) -> Result<Driven, Error> {
@@ -75,6 +77,7 @@ pub(super) fn drive(
         signals: signals.received(),
         reports,
         run,
+        server,
     }
     .watch();
     if !ending.abandoned {
@@ -119,7 +122,7 @@ fn spawn_collector(
     run: &RunContext,
     logs: Vec<Box<dyn Log>>,
     console: &Console,
-    incoming: Receiver<Report>,
+    incoming: Receiver<ToCollector>,
     returns: Vec<Sender<Vec<Event>>>,
 ) -> Result<Receiver<Measured>, Error> {
     let plan = CollectorPlan {

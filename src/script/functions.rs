@@ -9,7 +9,7 @@ use super::error::{Arithmetic, Distribution, EvalError};
 use super::expression::EvalContext;
 use super::value::Value;
 use super::{Dialect, text};
-use crate::random::{self, Span};
+use crate::random::{self, Generator, Span};
 
 /// A function or an operator.
 #[derive(Debug)]
@@ -268,22 +268,13 @@ pub static FUNCTIONS: &[Function] = &[
         "random_exponential",
         Arity::Exactly(3),
         "exponential random integer between two bounds",
-        |context, values| {
-            let span = span(values)?;
-            let parameter = parameter(&values[2], &EXPONENTIAL)?;
-            let drawn = context.generator.exponential(span, parameter);
-            Ok(Value::Integer(drawn))
-        },
+        |context, values| draw(context, values, &EXPONENTIAL, Generator::exponential),
     ),
     in_context(
         "random_gaussian",
         Arity::Exactly(3),
         "normal random integer between two bounds",
-        |context, values| {
-            let span = span(values)?;
-            let parameter = parameter(&values[2], &GAUSSIAN)?;
-            Ok(Value::Integer(context.generator.gaussian(span, parameter)))
-        },
+        |context, values| draw(context, values, &GAUSSIAN, Generator::gaussian),
     ),
     extension(
         TextArguments::At(&[1]),
@@ -307,11 +298,7 @@ pub static FUNCTIONS: &[Function] = &[
         "random_zipfian",
         Arity::Exactly(3),
         "zipfian random integer between two bounds",
-        |context, values| {
-            let span = span(values)?;
-            let parameter = parameter(&values[2], &ZIPFIAN)?;
-            Ok(Value::Integer(context.generator.zipfian(span, parameter)))
-        },
+        |context, values| draw(context, values, &ZIPFIAN, Generator::zipfian),
     ),
     pure("sqrt", Arity::Exactly(1), "square root", |values| {
         Ok(Value::Double(values[0].double()?.sqrt()))
@@ -490,8 +477,7 @@ fn power(values: &[Value]) -> Result<Value, EvalError> {
 }
 
 /// The last of the values that no earlier one beats: of texts, doubles if any is one, else integers.
-/// With NaN, which beats nothing and is beaten by
-/// nothing, the later one wins.
+/// With NaN, which beats nothing and is beaten by nothing, the later one wins.
 fn extreme(
     values: &[Value],
     beats: fn(Ordering) -> bool,
@@ -543,6 +529,18 @@ fn permute(values: &[Value]) -> Result<Value, EvalError> {
 #[inline]
 fn span(values: &[Value]) -> Result<Span, EvalError> {
     Span::new(values[0].integer()?, values[1].integer()?).map_err(EvalError::Span)
+}
+
+/// A number between two bounds, from a distribution with a parameter.
+fn draw(
+    context: &mut EvalContext<'_>,
+    values: &[Value],
+    limits: &ParameterLimits,
+    draw: fn(&mut Generator, Span, f64) -> i64,
+) -> Result<Value, EvalError> {
+    let span = span(values)?;
+    let parameter = parameter(&values[2], limits)?;
+    Ok(Value::Integer(draw(context.generator, span, parameter)))
 }
 
 /// What the parameter of a distribution may be. NaN is never allowed: no draw would be accepted.

@@ -1,10 +1,11 @@
-//! Meta commands: from words to [`CommandKind`], with the checks that need no running server.
+//! What meta commands mean once they are parsed: how long to sleep, what to hand to the shell and
+//! how to read its answer, which values come next. Neither sleeps nor runs nor reads anything.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::error::{EvalError, shown};
-use super::value::{Value, is_space, parse_integer};
+use super::value::{Value, digit_count, is_space, parse_integer, split_sign, trim_start};
 use super::variables::{Slot, Variables};
 
 /// How long a `\sleep` lasts.
@@ -69,14 +70,9 @@ fn leading_integer(slot: Slot, variables: &Variables) -> Result<i64, EvalError> 
 
 /// Splits text into blanks with a sign (whether it is a minus), digits, and the rest.
 fn split_integer(text: &[u8]) -> (bool, &[u8], &[u8]) {
-    let blanks = text.iter().take_while(|&&byte| is_space(byte)).count();
-    let (negative, rest) = match &text[blanks..] {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
-    };
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    (negative, &rest[..digits], &rest[digits..])
+    let (negative, rest) = split_sign(trim_start(text));
+    let (digits, rest) = rest.split_at(digit_count(rest));
+    (negative, digits, rest)
 }
 
 /// A command for the shell, before its variables are put in.

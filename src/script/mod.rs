@@ -95,7 +95,7 @@ impl ScriptSet {
         let mut errors = Vec::new();
         for WeightedScript { script, .. } in &self.scripts {
             for command in &script.commands {
-                if let CommandKind::Sql(sql) = &command.kind
+                if let Some(sql) = command.kind.sql()
                     && sql.parameters().len() > PARAMETERS_MAX
                 {
                     errors.push(ScriptError {
@@ -197,6 +197,17 @@ pub enum CommandKind {
     SyncPipeline,
     /// Sends a Sync and waits for all results.
     EndPipeline,
+}
+
+impl CommandKind {
+    /// The SQL command, if it is one.
+    pub fn sql(&self) -> Option<&Sql> {
+        if let CommandKind::Sql(sql) = self {
+            Some(sql)
+        } else {
+            None
+        }
+    }
 }
 
 impl Command {

@@ -11,7 +11,7 @@ use super::meta::{Amount, ShellCommand, Sleep, Unit, Values, ValuesEnd, ValuesOr
 use super::splitter::{Piece, Splitter};
 use super::sql::{Capture, CapturedRows, Sql};
 use super::token::{Fault, Tokens, skip_blanks, word_at};
-use super::value::parse_integer;
+use super::value::{digit_count, parse_integer, split_sign};
 use super::variables::TableBuilder;
 use super::{Command, CommandKind, Dialect, blocks};
 use crate::spelling::nearest;
@@ -258,10 +258,8 @@ impl<'p> Parser<'p> {
                 unit: words.get(1).map_or(Ok(Unit::Seconds), sleep_unit)?,
             });
         }
-        let signed = usize::from(matches!(number.text, [b'+' | b'-', ..]));
-        let digits = word_digits(&number.text[signed..]);
-        let end = signed + digits.len();
-        let glued = &number.text[end..];
+        let (negative, unsigned) = split_sign(number.text);
+        let (digits, glued) = unsigned.split_at(digit_count(unsigned));
         if !glued.is_empty() && (digits.is_empty() || words.len() > 1) {
             return Err(Fault {
                 problem: Problem::SleepNotInteger(shown(number.text)),
@@ -269,11 +267,10 @@ impl<'p> Parser<'p> {
             });
         }
         let glued = (!glued.is_empty()).then_some(Argument {
-            offset: number.offset + end,
+            offset: number.offset + number.text.len() - glued.len(),
             text: glued,
         });
         let unit = glued.as_ref().or(words.get(1));
-        let negative = number.text.starts_with(b"-");
         let saturated = if negative { i64::MIN } else { i64::MAX };
         Ok(Sleep {
             amount: Amount::Constant(parse_integer(negative, digits).unwrap_or(saturated)),
@@ -442,11 +439,6 @@ fn missing(what: &'static str) -> Fault {
         problem: Problem::MissingArgument(what),
         caret: None,
     }
-}
-
-fn word_digits(text: &[u8]) -> &[u8] {
-    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    &text[..count]
 }
 
 fn sleep_unit(word: &Argument<'_>) -> Result<Unit, Fault> {

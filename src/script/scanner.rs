@@ -1,7 +1,7 @@
 //! Finds the tokens of SQL as far as it takes to know what is quoted: strings, identifiers, dollar
 //! quotes, comments, words. Works on bytes; what is left open ends with the text.
 
-use super::variables::{is_letter, is_name_byte};
+use super::variables::{is_letter, is_name_byte, name_length};
 
 /// A token that was passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,10 +143,7 @@ impl<'a> Scanner<'a> {
     /// A dollar quote up to its end, or a dollar sign that begins none.
     fn dollar(&mut self) -> Token<'a> {
         let rest = &self.text[self.at..];
-        let tag_length = rest[1..]
-            .iter()
-            .take_while(|&&byte| is_name_byte(byte))
-            .count();
+        let tag_length = name_length(&rest[1..]);
         let begins =
             rest.get(1 + tag_length) == Some(&b'$') && (tag_length == 0 || is_letter(rest[1]));
         if !begins {

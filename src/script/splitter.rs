@@ -2,7 +2,7 @@
 //! bytes in one pass and never fails: what SQL means is the server's business.
 
 use super::scanner::{Scanner, Token};
-use super::variables::is_name_byte;
+use super::variables::name_length;
 
 /// A piece of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl<'a> Splitter<'a> {
         let Some(rest) = self.text[self.scanner.at..].strip_prefix(b":{?") else {
             return false;
         };
-        let name = rest.iter().take_while(|&&byte| is_name_byte(byte)).count();
+        let name = name_length(rest);
         let found = name > 0 && rest.get(name) == Some(&b'}');
         if found {
             self.scanner.at += name + 4;

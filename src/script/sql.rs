@@ -9,7 +9,7 @@ use bytes::BufMut;
 use super::Dialect;
 use super::scanner::{Scanner, Token};
 use super::value::Quote;
-use super::variables::{Slot, TableBuilder, Variables, is_letter, is_name_byte, is_valid_name};
+use super::variables::{Slot, TableBuilder, Variables, is_letter, is_valid_name, name_length};
 
 /// An SQL command.
 #[derive(Clone, Debug)]
@@ -244,10 +244,6 @@ fn find(text: &[u8], byte: u8, from: usize) -> Option<usize> {
         .iter()
         .position(|&found| found == byte)
         .map(|offset| from + offset)
-}
-
-fn name_length(text: &[u8]) -> usize {
-    text.iter().take_while(|&&byte| is_name_byte(byte)).count()
 }
 
 #[cfg(test)]

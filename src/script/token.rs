@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::Dialect;
 use super::error::{Problem, shown};
-use super::value::{parse_double, parse_integer};
-use super::variables::{is_letter, is_name_byte};
+use super::value::{digit_count, parse_double, parse_integer};
+use super::variables::{is_letter, is_name_byte, name_length};
 
 /// A token of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -193,10 +193,6 @@ impl<'a> Tokens<'a> {
     }
 }
 
-fn name_length(text: &[u8]) -> usize {
-    text.iter().take_while(|&&byte| is_name_byte(byte)).count()
-}
-
 fn word(word: &[u8]) -> Token<'_> {
     KEYWORDS
         .iter()
@@ -231,16 +227,15 @@ fn text(text: &[u8]) -> (Result<Token<'_>, Problem>, usize) {
 
 /// Digits, or digits with a point, an exponent, or both.
 fn number<'a>(text: &[u8]) -> (Result<Token<'a>, Problem>, usize) {
-    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let integral = digits(text);
+    let integral = digit_count(text);
     let mut length = integral;
     if text.get(length) == Some(&b'.') {
-        length += 1 + digits(&text[length + 1..]);
+        length += 1 + digit_count(&text[length + 1..]);
     }
     if let Some(b'e' | b'E') = text.get(length) {
         let signed = matches!(text.get(length + 1), Some(b'+' | b'-'));
         let exponent = length + 1 + usize::from(signed);
-        match digits(text.get(exponent..).unwrap_or_default()) {
+        match digit_count(text.get(exponent..).unwrap_or_default()) {
             0 => {}
             count => length = exponent + count,
         }

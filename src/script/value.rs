@@ -252,7 +252,7 @@ pub(super) fn guess(text: &[u8]) -> Result<Value, NoValue> {
     } else if let Some(integer) = guess_integer(text) {
         integer.map(Value::Integer)
     } else {
-        parse_double(text.trim_ascii_start_c())
+        parse_double(trim_start(text))
             .map(Value::Double)
             .ok_or(NoValue::Unknown)
     }
@@ -276,12 +276,7 @@ fn guess_boolean(text: &[u8]) -> Option<bool> {
 /// Blanks, a sign, digits and nothing else. Looks like an integer without any digit, too, and is
 /// refused then.
 fn guess_integer(text: &[u8]) -> Option<Result<i64, NoValue>> {
-    let unsigned = text.trim_ascii_start_c();
-    let (negative, digits) = match unsigned {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
+    let (negative, digits) = split_sign(trim_start(text));
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -306,11 +301,7 @@ pub(super) fn parse_integer(negative: bool, digits: &[u8]) -> Option<i64> {
 
 /// A double as C's `strtod` reads it, if that takes the whole text and loses nothing but precision.
 pub(super) fn parse_double(text: &[u8]) -> Option<f64> {
-    let (negative, unsigned) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
-    };
+    let (negative, unsigned) = split_sign(text);
     let magnitude = match unsigned {
         [b'0', b'x' | b'X', hexadecimal @ ..] => parse_hexadecimal(hexadecimal)?,
         [b'0'..=b'9' | b'.', ..] => parse_decimal(unsigned)?,
@@ -367,11 +358,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
 }
 
 fn parse_exponent(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
+    let (negative, digits) = split_sign(text);
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -398,16 +385,25 @@ fn in_range(value: f64, zero: bool) -> Option<f64> {
     (zero || value.is_normal()).then_some(value)
 }
 
-/// C's idea of white space, which has one character more than Rust's.
-trait TrimStart {
-    fn trim_ascii_start_c(&self) -> &Self;
+/// Whether a minus stands at the beginning, and what follows it or a plus.
+pub(super) fn split_sign(text: &[u8]) -> (bool, &[u8]) {
+    match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    }
 }
 
-impl TrimStart for [u8] {
-    fn trim_ascii_start_c(&self) -> &[u8] {
-        let blanks = self.iter().take_while(|&&byte| is_space(byte)).count();
-        &self[blanks..]
-    }
+/// What follows the white space at the beginning: C's idea of it, which has one character more than
+/// Rust's.
+pub(super) fn trim_start(text: &[u8]) -> &[u8] {
+    let blanks = text.iter().take_while(|&&byte| is_space(byte)).count();
+    &text[blanks..]
+}
+
+/// How many digits stand at the beginning.
+pub(super) fn digit_count(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
 /// Blank, tab, line feed, vertical tab, form feed, carriage return.

@@ -182,6 +182,11 @@ pub(super) fn is_name_byte(byte: u8) -> bool {
     is_letter(byte) || byte.is_ascii_digit()
 }
 
+/// How many bytes at the beginning may be of one name. The first may be a digit here.
+pub(super) fn name_length(text: &[u8]) -> usize {
+    text.iter().take_while(|&&byte| is_name_byte(byte)).count()
+}
+
 /// The variables of one client. They live as long as the client: over transactions, scripts,
 /// reconnects and retries.
 #[derive(Clone, Debug)]

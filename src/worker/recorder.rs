@@ -6,7 +6,7 @@
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 
-use crate::event::{Batch, Event, Level, Message, Report};
+use crate::event::{Batch, Event, Level, Message, ToCollector};
 use crate::time::{Clock, Timestamp};
 
 /// Events in a batch. One channel operation for so many costs a few nanoseconds for each.
@@ -17,7 +17,7 @@ pub const BATCH_EVENTS: usize = 256;
 pub struct Recorder {
     worker: u32,
     events: Vec<Event>,
-    sender: Sender<Report>,
+    sender: Sender<ToCollector>,
     emptied: Receiver<Vec<Event>>,
     clock: Clock,
     complete_through: Timestamp,
@@ -29,7 +29,7 @@ impl Recorder {
     /// A recorder for `worker` that sends to `sender`; `emptied` brings batches back.
     pub fn new(
         worker: u32,
-        sender: Sender<Report>,
+        sender: Sender<ToCollector>,
         emptied: Receiver<Vec<Event>>,
         clock: Clock,
     ) -> Self {
@@ -65,7 +65,7 @@ impl Recorder {
             .try_recv()
             .unwrap_or_else(|_| Vec::with_capacity(BATCH_EVENTS));
         let events = std::mem::replace(&mut self.events, fresh);
-        self.send(Report::Batch(Batch {
+        self.send(ToCollector::Batch(Batch {
             worker: self.worker,
             events,
             complete_through: self.complete_through,
@@ -75,7 +75,7 @@ impl Recorder {
     /// Sends a line for the user, after the events so far.
     pub fn say(&mut self, level: Level, text: String) {
         self.flush();
-        self.send(Report::Message(Message { level, text }));
+        self.send(ToCollector::Message(Message { level, text }));
     }
 
     /// How many sends had to wait for the collector, and for how long (ns).
@@ -84,7 +84,7 @@ impl Recorder {
     }
 
     /// A collector that is gone has failed, which whoever joins it reports: events are dropped.
-    fn send(&mut self, report: Report) {
+    fn send(&mut self, report: ToCollector) {
         let Err(TrySendError::Full(report)) = self.sender.try_send(report) else {
             return;
         };
@@ -120,7 +120,7 @@ mod tests {
         for client in 0..BATCH_EVENTS as u32 {
             recorder.record(event(client));
         }
-        let Ok(Report::Batch(batch)) = receiver.try_recv() else {
+        let Ok(ToCollector::Batch(batch)) = receiver.try_recv() else {
             panic!("a full batch must have been sent");
         };
         assert_eq!((batch.worker, batch.events.len()), (3, BATCH_EVENTS));
@@ -135,12 +135,12 @@ mod tests {
         recorder.record(event(1));
         recorder.advance_to(Timestamp::from_nanos(9));
         recorder.say(Level::Error, "broken".to_owned());
-        let sent: Vec<Report> = receiver.try_iter().collect();
+        let sent: Vec<ToCollector> = receiver.try_iter().collect();
         assert!(
-            matches!(&sent[0], Report::Batch(batch) if batch.events == [event(1)]
+            matches!(&sent[0], ToCollector::Batch(batch) if batch.events == [event(1)]
             && batch.complete_through == Timestamp::from_nanos(9))
         );
-        assert!(matches!(&sent[1], Report::Message(message) if message.text == "broken"));
+        assert!(matches!(&sent[1], ToCollector::Message(message) if message.text == "broken"));
     }
 
     #[test]

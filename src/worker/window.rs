@@ -51,6 +51,11 @@ impl Window {
         self.begins != Timestamp::MAX
     }
 
+    /// Its beginning (W1).
+    pub fn begin(&self) -> Timestamp {
+        self.begins
+    }
+
     /// Its end, where that is known.
     pub fn end(&self) -> Option<Timestamp> {
         (self.ends != Timestamp::MAX).then_some(self.ends)

@@ -223,6 +223,13 @@ impl Finished {
         self
     }
 
+    /// Fails unless stderr has so many lines.
+    #[track_caller]
+    pub fn expect_stderr_lines(self, count: usize) -> Finished {
+        assert_eq!(self.stderr.lines().count(), count, "{self}");
+        self
+    }
+
     /// What `debug()` wrote, without saying where.
     pub fn debug_values(&self) -> Vec<String> {
         let lines = self.stderr.lines();

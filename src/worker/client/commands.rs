@@ -31,9 +31,12 @@ impl Client {
                     self.attempt.refuse(&message);
                 }
                 Event::Error(message) => {
+                    self.timing.note_error();
                     let (transaction, variables) = (&self.transaction, &self.variables);
-                    self.reply
-                        .note_error(message, || statement_text(env, transaction, variables));
+                    let worth_telling = Client::is_worth_telling(message.sqlstate(), env);
+                    self.reply.note_error(message, worth_telling, || {
+                        statement_text(env, transaction, variables)
+                    });
                 }
                 Event::Notice(message) => {
                     env.recorder.say(Level::Plain, message.to_string());
@@ -85,10 +88,9 @@ impl Client {
     /// A result is complete.
     fn handle_complete(&mut self, env: &mut Environment<'_>) {
         self.reply.note_complete();
-        if let Some((number, capture)) = captured(env, &self.transaction)
-            && let Err(error) = self.reply.store_each(number, capture, &mut self.variables)
-        {
-            self.problem.get_or_insert(error.to_string());
+        self.piped_command_done(env);
+        if let Some((number, capture)) = captured(env, &self.transaction) {
+            self.reply.store_each(number, capture, &mut self.variables);
         }
     }
 
@@ -149,14 +151,17 @@ impl Client {
         if let Err(problem) = self.store_reply(env) {
             return self.abort_command(&problem, env);
         }
+        self.complete_command(env);
+    }
+
+    /// What the command whose turn it is waited for is there: the script goes on.
+    fn complete_command(&mut self, env: &mut Environment<'_>) {
+        self.command_done(self.transaction.cursor, env.stamp, env);
         self.transaction.cursor += 1;
         self.run_commands(env);
     }
 
     fn store_reply(&mut self, env: &Environment<'_>) -> Result<(), String> {
-        if let Some(problem) = self.problem.take() {
-            return Err(problem);
-        }
         match captured(env, &self.transaction) {
             Some((number, capture)) => self.reply.store_last(number, capture, &mut self.variables),
             None => Ok(()),
@@ -167,15 +172,13 @@ impl Client {
     /// it; before a pipeline it may be in a branch that is never taken, so that is told and no more.
     fn conclude_prepare(&mut self, env: &mut Environment<'_>) {
         if self.reply.has_error() {
-            match current(env, &self.transaction) {
-                Some(CommandKind::Sql(_)) => return self.fail_command(env),
-                _ => {
-                    let error = self.reply.take_error();
-                    let id = self.id;
-                    env.recorder
-                        .say(Level::Error, format!("client {id}: {}", error.text));
-                }
+            if current(env, &self.transaction).is_some_and(|kind| kind.sql().is_some()) {
+                return self.fail_command(env);
             }
+            let error = self.reply.take_error();
+            let id = self.id;
+            env.recorder
+                .say(Level::Error, format!("client {id}: {}", error.text));
         }
         self.run_commands(env);
     }
@@ -187,10 +190,7 @@ impl Client {
         }
         self.note_awaited(env);
         match self.take_shell_output(output, env) {
-            Ok(()) => {
-                self.transaction.cursor += 1;
-                self.run_commands(env);
-            }
+            Ok(()) => self.complete_command(env),
             Err(problem) => self.abort_command(&problem, env),
         }
     }
@@ -221,8 +221,10 @@ impl Client {
             if env.window.cancelling || env.window.closing {
                 return self.interrupt(env);
             }
+            let place = self.transaction.cursor;
+            self.begin_command(env);
             match self.execute(script, command, env) {
-                Ok(Flow::On) => {}
+                Ok(Flow::On) => self.command_went_on(place, env),
                 Ok(Flow::Waits) => return,
                 Ok(Flow::Ends) => return self.run_out(env),
                 Err(problem) => return self.abort_command(&problem, env),
@@ -365,8 +367,7 @@ impl Client {
     pub(super) fn wake_up(&mut self, since: Timestamp, env: &mut Environment<'_>) {
         self.think_ns += env.window.overlap_ns(since, env.stamp);
         self.note_awaited(env);
-        self.transaction.cursor += 1;
-        self.run_commands(env);
+        self.complete_command(env);
     }
 
     /// Has the worker run a shell command beside its loop.
@@ -421,10 +422,8 @@ fn captured<'a>(
     env: &Environment<'a>,
     transaction: &Transaction,
 ) -> Option<(usize, &'a script::Capture)> {
-    match current(env, transaction)? {
-        CommandKind::Sql(sql) => Some((sql.number, sql.capture.as_ref()?)),
-        _ => None,
-    }
+    let sql = current(env, transaction)?.sql()?;
+    Some((sql.number, sql.capture.as_ref()?))
 }
 
 /// The SQL that an error points into, as it was sent.
@@ -434,7 +433,7 @@ fn statement_text(
     variables: &Variables,
 ) -> Vec<u8> {
     let mut text = Vec::new();
-    if let Some(CommandKind::Sql(sql)) = current(env, transaction) {
+    if let Some(sql) = current(env, transaction).and_then(CommandKind::sql) {
         match env.run.plan.query_mode {
             QueryMode::Simple => sql.append_simple(variables, &mut text),
             QueryMode::Extended | QueryMode::Prepared => {

@@ -145,9 +145,13 @@ impl Client {
     }
 
     fn introduce(&mut self, env: &Environment<'_>) {
-        if let (false, Some(method)) = (self.introduced, self.session.authentication()) {
+        if self.introduced {
+            return;
+        }
+        let endpoint = self.attempt.endpoint().cloned();
+        if let Some((endpoint, method)) = endpoint.zip(self.session.authentication()) {
             self.introduced = true;
-            let _ = env.notices.send(Notice::Authenticated(method));
+            let _ = env.notices.send(Notice::Authenticated { endpoint, method });
         }
     }
 
@@ -260,6 +264,7 @@ impl Client {
                 self.next_attempt(env);
             }
             State::Greeting { .. } => {
+                let reason = self.reply.take_last_words(reason).text;
                 let report = Report::new(format!(
                     "the connection was lost in the commands of --on-connect: {reason}"
                 ));
@@ -278,8 +283,7 @@ impl Client {
     }
 
     fn lose_before_start(&mut self, reason: &str, env: &mut Environment<'_>) {
-        let told = self.reply.take_error().text;
-        let reason = if told.is_empty() { reason } else { &told };
+        let reason = self.reply.take_last_words(reason).text;
         let place = self
             .endpoint()
             .map_or_else(String::new, |endpoint| format!(" to {endpoint}"));
@@ -296,8 +300,7 @@ impl Client {
 
     /// Lost while no transaction was under way.
     fn lose_between(&mut self, reason: &str, env: &mut Environment<'_>) {
-        let told = self.reply.take_error().text;
-        let reason = if told.is_empty() { reason } else { &told };
+        let reason = self.reply.take_last_words(reason).text;
         let text = format!("client {} aborted: connection lost: {reason}", self.id);
         env.recorder.say(Level::Error, text);
         self.session.reset();

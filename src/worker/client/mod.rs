@@ -14,21 +14,23 @@
 
 mod commands;
 mod connection;
+mod failures;
 mod pacing;
 mod reply;
 mod statements;
+mod timing;
 mod transaction;
 
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use crossbeam_channel::Sender;
 
 use crate::conninfo::Endpoint;
 use crate::context::RunContext;
-use crate::event::{ClientEnd, ClientRecord, Event};
+use crate::event::{ClientEnd, ClientRecord, Event, SqlState};
 use crate::protocol::Session;
 use crate::random::Generator;
 use crate::script::Variables;
@@ -44,6 +46,7 @@ use super::window::Window;
 use connection::Attempt;
 use reply::Reply;
 use statements::Statements;
+use timing::Timing;
 use transaction::Transaction;
 
 /// What a client may use while it acts.
@@ -60,6 +63,8 @@ pub struct Environment<'a> {
     pub recorder: &'a mut Recorder,
     /// Where client delays go.
     pub delays: &'a mut Delays,
+    /// SQLSTATEs of failed transactions that this thread has told of.
+    pub told: &'a mut Vec<SqlState>,
     /// The way to the main thread.
     pub notices: &'a Sender<Notice>,
 }
@@ -108,8 +113,7 @@ pub struct Client {
     /// How far it has come in its parts of the files of values.
     values: ValueCursor,
     reply: Reply,
-    /// What went wrong with a result that was to be stored, until all results are there.
-    problem: Option<String>,
+    timing: Timing,
     action: Option<Action>,
     /// Transactions so far: the running number of the last one.
     number: u64,
@@ -196,7 +200,7 @@ impl Client {
             statements: Statements::default(),
             values: ValueCursor::default(),
             reply: Reply::default(),
-            problem: None,
+            timing: Timing::default(),
             action: None,
             number: 0,
             counted: 0,
@@ -350,6 +354,9 @@ impl Client {
     }
 
     fn end(&mut self, end: ClientEnd, at: Timestamp, env: &mut Environment<'_>) {
+        if end == ClientEnd::Aborted && self.launched && env.run.plan.load.on_error.exit {
+            let _ = env.notices.send(Notice::ClientAborted);
+        }
         self.state = State::Done;
         self.launched = true;
         env.recorder.record(Event::ClientDone(ClientRecord {

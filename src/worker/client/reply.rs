@@ -1,7 +1,7 @@
 //! What the server answers to the command under way, as far as the client cares: errors, counts,
 //! and the row that becomes variables.
 
-use crate::event::{Failure, SqlState};
+use crate::event::SqlState;
 use crate::protocol::{DataRow, RowDescription, ServerMessage};
 use crate::script::{Capture, CapturedRows, EvalError, Slot, Variables};
 
@@ -17,6 +17,8 @@ pub(super) struct Reply {
     rows: u64,
     last_rows: u64,
     row: Row,
+    /// What went wrong with a result that was stored when it came.
+    problem: Option<EvalError>,
     /// By number of the SQL command: the variables that its columns become. Names are looked up
     /// only when the columns are others than the time before.
     columns: Vec<Columns>,
@@ -26,7 +28,7 @@ pub(super) struct Reply {
 #[derive(Debug, Default)]
 pub(super) struct ReplyError {
     pub(super) sqlstate: SqlState,
-    /// As libpq shows it; empty for one that only fails the transaction.
+    /// As libpq shows it; empty for one that nobody is told of.
     pub(super) text: String,
     /// Number of the result that it came instead of, from 0.
     pub(super) result: u32,
@@ -59,22 +61,23 @@ impl Reply {
         self.copies = false;
         self.rows = 0;
         self.last_rows = 0;
+        self.problem = None;
     }
 
     /// The first error is the cause of those that follow it. `statement` writes what it points
-    /// into. An error that only fails the transaction is told to nobody, so its text is not made:
-    /// under contention such errors are part of steady state.
+    /// into; the text is made only if it is worth telling.
     pub(super) fn note_error(
         &mut self,
         message: ServerMessage<'_>,
+        worth_telling: bool,
         statement: impl FnOnce() -> Vec<u8>,
     ) {
         let result = self.results;
         self.error.get_or_insert_with(|| {
             let sqlstate = message.sqlstate();
-            let text = match Failure::of(sqlstate) {
-                Failure::Serialization | Failure::Deadlock => String::new(),
-                Failure::Other => message.with_statement(&statement()).to_string(),
+            let text = match worth_telling {
+                true => message.with_statement(&statement()).to_string(),
+                false => String::new(),
             };
             ReplyError {
                 sqlstate,
@@ -95,6 +98,15 @@ impl Reply {
             result,
             ..ReplyError::default()
         })
+    }
+
+    /// Why a connection was lost: what the server said before it went, or else `reason`.
+    pub(super) fn take_last_words(&mut self, reason: &str) -> ReplyError {
+        let mut error = self.take_error();
+        if error.text.is_empty() {
+            reason.clone_into(&mut error.text);
+        }
+        error
     }
 
     /// The columns of a result of the SQL command `number`.
@@ -128,35 +140,38 @@ impl Reply {
     }
 
     /// Sets variables from the result that has just been completed, where each result counts
-    /// (`\aset`).
-    ///
-    /// # Errors
-    /// A column has a name that no variable can have.
+    /// (`\aset`). What is wrong with it is told when all results are there.
     pub(super) fn store_each(
-        &self,
+        &mut self,
         number: usize,
         capture: &Capture,
         variables: &mut Variables,
-    ) -> Result<(), EvalError> {
-        match capture.rows {
+    ) {
+        let stored = match capture.rows {
             CapturedRows::LastOfEach if self.last_rows > 0 => self.store(number, variables),
             CapturedRows::LastOfEach | CapturedRows::TheOnly => Ok(()),
+        };
+        if let Err(problem) = stored {
+            self.problem.get_or_insert(problem);
         }
     }
 
-    /// Sets variables from the last result, where only that counts (`\gset`), when all results are
-    /// there.
+    /// All results are there: sets variables from the last one where only that counts (`\gset`).
     ///
     /// # Errors
-    /// It has not exactly one row, or a column has a name that no variable can have.
+    /// It has not exactly one row, or a column of it, or of one that was stored before, has a name
+    /// that no variable can have.
     pub(super) fn store_last(
-        &self,
+        &mut self,
         number: usize,
         capture: &Capture,
         variables: &mut Variables,
     ) -> Result<(), String> {
         match (capture.rows, self.last_rows) {
-            (CapturedRows::LastOfEach, _) => Ok(()),
+            (CapturedRows::LastOfEach, _) => match self.problem.take() {
+                Some(problem) => Err(problem.to_string()),
+                None => Ok(()),
+            },
             (CapturedRows::TheOnly, 1) => self
                 .store(number, variables)
                 .map_err(|error| error.to_string()),

@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, unbounded};
 use super::tests::{context, done, error, load, message, ready};
 use super::*;
 use crate::collector::{Collector, CollectorPlan, Progress as Shown};
-use crate::event::Report;
+use crate::event::ToCollector;
 use crate::plan::{Load, StopRule};
 use crate::result::Measured;
 
@@ -57,9 +57,10 @@ struct Simulation {
     choose: Generator,
     recorder: Recorder,
     delays: Delays,
+    told: Vec<SqlState>,
     notices: Sender<Notice>,
-    reports: Receiver<Report>,
-    sender: Sender<Report>,
+    reports: Receiver<ToCollector>,
+    sender: Sender<ToCollector>,
 }
 
 /// Runs `SELECT 1;` with one client for each treatment. The clients are released at 1 s, or when
@@ -84,6 +85,7 @@ fn simulate(load: Load, treatments: Vec<Treatment>, stop_ms: Option<u64>) -> Mea
         choose: run.choose_generator(0),
         recorder: Recorder::new(0, sender.clone(), emptied, run.clock.clone()),
         delays: Delays::default(),
+        told: Vec::new(),
         notices,
         reports,
         sender,
@@ -113,9 +115,9 @@ impl Simulation {
             let start = Timestamp::from_nanos(start);
             schedule.start(start, start + lead_in);
         }
-        let _ = self
-            .sender
-            .send(Report::WindowBegins(Timestamp::from_nanos(start) + lead_in));
+        let _ = self.sender.send(ToCollector::WindowBegins(
+            Timestamp::from_nanos(start) + lead_in,
+        ));
         self.window = Window::starting_at(Timestamp::from_nanos(start), &self.run.plan.load);
         for client in 0..self.clients.len() {
             self.plan(start, client, Happening::Start);
@@ -153,7 +155,7 @@ impl Simulation {
                     if !self.window.stopping {
                         let moment = Timestamp::from_nanos(now);
                         self.window.stop(moment);
-                        let _ = self.sender.send(Report::WindowEnds(moment));
+                        let _ = self.sender.send(ToCollector::WindowEnds(moment));
                     }
                     self.input(now, client, Client::handle_stop);
                 }
@@ -201,6 +203,7 @@ impl Simulation {
                 choose: &mut self.choose,
                 recorder: &mut self.recorder,
                 delays: &mut self.delays,
+                told: &mut self.told,
                 notices: &self.notices,
             },
         );

@@ -8,6 +8,7 @@ use std::ops::Range;
 use bytes::BytesMut;
 
 use crate::plan::QueryMode;
+use crate::protocol::ProtocolError;
 use crate::script::{Command, CommandKind, Slot, Sql, Variables};
 
 use super::commands::Flow;
@@ -113,6 +114,7 @@ impl Client {
             .map_err(|error| error.to_string())?;
         self.transaction.committing |= sql.commits();
         if piped {
+            self.command_piped(self.transaction.cursor);
             self.transaction.cursor += 1;
             return Ok(Flow::On);
         }
@@ -128,7 +130,7 @@ impl Client {
         sql: &Sql,
         mode: QueryMode,
         env: &Environment<'_>,
-    ) -> Result<(), crate::protocol::ProtocolError> {
+    ) -> Result<(), ProtocolError> {
         let variables = &self.variables;
         let write_text = |out: &mut BytesMut| out.extend_from_slice(sql.parameterized());
         let name = match mode {
@@ -185,9 +187,11 @@ impl Client {
         if self.statements.pipeline.is_some() {
             return Err("already in a pipeline".to_owned());
         }
-        let unprepared = self.unprepared(&commands[self.transaction.cursor + 1..]);
-        if mode == QueryMode::Prepared && !unprepared.is_empty() {
-            return self.prepare(&unprepared, env);
+        if mode == QueryMode::Prepared {
+            let unprepared = self.unprepared(&commands[self.transaction.cursor + 1..]);
+            if !unprepared.is_empty() {
+                return self.prepare(&unprepared, env);
+            }
         }
         self.reply.clear();
         self.session.want_rows(false);
@@ -202,10 +206,8 @@ impl Client {
         commands
             .iter()
             .take_while(|command| !matches!(command.kind, CommandKind::EndPipeline))
-            .filter_map(|command| match &command.kind {
-                CommandKind::Sql(sql) if !self.statements.is_prepared(sql) => Some(sql),
-                _ => None,
-            })
+            .filter_map(|command| command.kind.sql())
+            .filter(|sql| !self.statements.is_prepared(sql))
             .collect()
     }
 

@@ -6,11 +6,15 @@ use crossbeam_channel::{Receiver, unbounded};
 
 use super::*;
 use crate::conninfo::{Host, HostName, Target};
-use crate::event::{Abort, Level, Outcome, Phase, Report, SpanKind, SqlState, TransactionRecord};
-use crate::plan::{LeadIn, Load, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum};
+use crate::event::{
+    Abort, CommandEnd, Level, Outcome, Phase, SpanKind, SqlState, ToCollector, TransactionRecord,
+};
+use crate::plan::{
+    LeadIn, Load, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum,
+};
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
-use crate::transport::resolve;
+use crate::transport::look_up;
 use crate::values::ValueSources;
 
 /// A client on a stage: the test plays its server, its worker and the clock.
@@ -21,9 +25,10 @@ struct Stage {
     choose: Generator,
     recorder: Recorder,
     delays: Delays,
+    told: Vec<SqlState>,
     notices: Sender<Notice>,
     notified: Receiver<Notice>,
-    reports: Receiver<Report>,
+    reports: Receiver<ToCollector>,
     client: Client,
 }
 
@@ -31,7 +36,7 @@ fn at(ms: u64) -> Timestamp {
     Timestamp::from_nanos(ms * 1_000_000)
 }
 
-pub(super) fn load() -> Load {
+pub(in crate::worker) fn load() -> Load {
     Load::of_one_client(StopRule::Time(Duration::from_secs(5)))
 }
 
@@ -50,10 +55,10 @@ fn target() -> Target {
     }
 }
 
-pub(super) fn context(script: &str, load: Load) -> RunContext {
+pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
     let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
     scripts.add_file("test.sql", script.as_bytes(), 1);
-    let addresses = resolve::addresses(&target());
+    let addresses = look_up::addresses(&target());
     let plan = RunPlan {
         server: ServerChoice::Given(target()),
         scripts: scripts.finish().unwrap(),
@@ -68,6 +73,7 @@ pub(super) fn context(script: &str, load: Load) -> RunContext {
         log: None,
         intervals: None,
         progress: None,
+        per_command: false,
         dry_run: false,
         load,
     };
@@ -91,6 +97,7 @@ impl Stage {
             choose: run.choose_generator(0),
             recorder: Recorder::new(0, sender, emptied, run.clock.clone()),
             delays: Delays::default(),
+            told: Vec::new(),
             notices,
             notified,
             reports,
@@ -160,6 +167,7 @@ impl Stage {
                 choose: &mut self.choose,
                 recorder: &mut self.recorder,
                 delays: &mut self.delays,
+                told: &mut self.told,
                 notices: &self.notices,
             },
         );
@@ -201,14 +209,26 @@ impl Stage {
         let (mut events, mut texts) = (Vec::new(), Vec::new());
         for report in self.reports.try_iter() {
             match report {
-                Report::Batch(batch) => events.extend(batch.events),
-                Report::Message(message) if message.level == Level::Error => {
+                ToCollector::Batch(batch) => events.extend(batch.events),
+                ToCollector::Message(message) if message.level == Level::Error => {
                     texts.push(message.text);
                 }
                 _ => {}
             }
         }
         (events, texts)
+    }
+
+    /// What is told besides errors.
+    fn infos(&mut self) -> Vec<String> {
+        self.recorder.flush();
+        let reports = self.reports.try_iter();
+        reports
+            .filter_map(|report| match report {
+                ToCollector::Message(message) if message.level == Level::Info => Some(message.text),
+                _ => None,
+            })
+            .collect()
     }
 
     fn transactions(&mut self) -> Vec<TransactionRecord> {
@@ -236,17 +256,17 @@ fn spans(events: &[Event]) -> Vec<(SpanKind, Timestamp, Timestamp)> {
         .collect()
 }
 
-pub(super) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+pub(in crate::worker) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = body.len() as i32 + 4;
     [&[tag][..], &length.to_be_bytes(), body].concat()
 }
 
-pub(super) fn ready(status: u8) -> Vec<u8> {
+pub(in crate::worker) fn ready(status: u8) -> Vec<u8> {
     message(b'Z', &[status])
 }
 
 /// A command has ended well, and the server is ready in this state.
-pub(super) fn done(tag: &str, status: u8) -> Vec<u8> {
+pub(in crate::worker) fn done(tag: &str, status: u8) -> Vec<u8> {
     let tag = [tag.as_bytes(), &[0]].concat();
     [message(b'C', &tag), ready(status)].concat()
 }
@@ -275,6 +295,7 @@ fn latency_runs_from_before_the_first_command_to_the_stamp_of_the_last_reply() {
             choose: &mut stage.choose,
             recorder: &mut stage.recorder,
             delays: &mut stage.delays,
+            told: &mut stage.told,
             notices: &stage.notices,
         },
     );
@@ -589,6 +610,22 @@ fn copy_is_refused_and_ends_the_client() {
 }
 
 #[test]
+fn what_came_with_the_last_answer_does_not_answer_the_next_command() {
+    let mut stage = Stage::released("SELECT 1;\nSELECT 2;", load());
+    stage.answer(101, &[done("SELECT 1", b'I'), ready(b'I')].concat());
+    let (events, texts) = stage.events();
+    assert!(
+        texts[0].contains("unexpected ReadyForQuery message"),
+        "{}",
+        texts[0]
+    );
+    let [record] = transactions(&events)[..] else {
+        panic!("the transaction has ended with its connection");
+    };
+    assert_eq!(record.outcome, Outcome::Aborted(Abort::ConnectionLost));
+}
+
+#[test]
 fn replies_cut_anywhere_give_the_same_records() {
     let reply = done("SELECT 1", b'I');
     for cut in 0..=reply.len() {
@@ -873,6 +910,21 @@ fn a_connection_that_cannot_begin_as_it_should_is_no_connection() {
 }
 
 #[test]
+fn a_connection_lost_in_what_it_begins_with_is_told_with_the_servers_words() {
+    let mut run = context("SELECT 1;", load());
+    run.plan.on_connect = Some(b"SET a = 1".to_vec());
+    let mut stage = Stage::of(run);
+    stage.input(0, Client::connect);
+    stage.log_in(0);
+    stage.answer(5, &error("57P01", "going down"));
+    stage.input(6, |client, env| client.handle_lost("closed", env));
+    assert!(stage.notified.try_iter().any(|notice| matches!(
+        notice,
+        Notice::ConnectFailed { report, .. } if report.message.contains("going down")
+    )));
+}
+
+#[test]
 fn what_is_awaited_in_an_untimed_block_is_in_no_latency() {
     let script = "SELECT 1;\n\\untimed\nSELECT 2;\n\\enduntimed\nSELECT 3;";
     let mut stage = Stage::released(script, load());
@@ -907,6 +959,32 @@ fn a_script_whose_values_have_run_out_ends_its_client_without_a_transaction() {
     assert!(texts.is_empty());
     assert!(matches!(events.last(),
         Some(Event::ClientDone(done)) if done.end == ClientEnd::RanOut));
+}
+
+#[test]
+fn values_that_run_out_before_a_retry_leave_the_first_try_in_the_books() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("keys.csv"), "id\n7\n").unwrap();
+    let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
+    let name = directory.path().join("test.sql");
+    let text = b"\\values keys.csv end=stop\nSELECT :id;";
+    scripts.add_file(name.to_string_lossy(), text, 1);
+    let retrying = Load {
+        max_tries: None,
+        ..load()
+    };
+    let mut run = context("SELECT 1;", retrying);
+    run.plan.scripts = scripts.finish().unwrap();
+    run.values = ValueSources::read(&run.plan.scripts).unwrap();
+    let mut stage = Stage::of(run).at_work();
+    assert_eq!(stage.sent(), "SELECT 7;");
+    stage.answer(110, &[error("40001", "no"), ready(b'I')].concat());
+    stage.close(111);
+    let [record] = stage.transactions()[..] else {
+        panic!("a transaction that was tried has a record");
+    };
+    assert_eq!(record.outcome, Outcome::Aborted(Abort::Interrupted));
+    assert_eq!((record.number, record.tries), (1, 2));
 }
 
 #[test]
@@ -1059,4 +1137,159 @@ fn clients_enter_one_after_the_other_over_the_ramp() {
     assert_eq!(stage.client.poll_timeout(), Some(at(120)));
     stage.input(120, Client::handle_timeout);
     assert_eq!(stage.sent(), "SELECT 1;");
+}
+
+fn on_error(on_error: OnError) -> Load {
+    Load {
+        on_error,
+        max_tries: Some(2),
+        ..load()
+    }
+}
+
+#[test]
+fn other_errors_fail_the_transaction_where_the_client_is_to_go_on_and_are_never_retried() {
+    let load = on_error(OnError {
+        go_on: true,
+        ..OnError::default()
+    });
+    let mut stage = Stage::released("BEGIN;\nINSERT;\nEND;", load);
+    stage.answer(101, &done("BEGIN", b'T'));
+    stage.answer(102, &[error("23505", "duplicate"), ready(b'E')].concat());
+    stage.answer(103, &done("ROLLBACK", b'I'));
+    let (events, texts) = stage.events();
+    let record = transactions(&events)[0];
+    assert_eq!((record.outcome, record.tries), (Outcome::Failed, 1));
+    assert_eq!(record.sqlstate, SqlState(*b"23505"));
+    assert!(texts.is_empty());
+    assert_eq!(stage.client.progress(), Progress::Active);
+}
+
+#[test]
+fn verbose_errors_tell_each_try_with_the_time_used() {
+    let mut load = on_error(OnError {
+        verbose: true,
+        ..OnError::default()
+    });
+    load.latency_limit = Some(Duration::from_millis(100));
+    let mut stage = Stage::released("SELECT 1;", load);
+    let failure = [error("40001", "could not serialize"), ready(b'I')].concat();
+    stage.answer(110, &failure);
+    stage.answer(120, &failure);
+    let told: Vec<String> = stage.infos();
+    assert_eq!(
+        told,
+        [
+            "client 0 got an error in command 0 (SQL) of script 0; ERROR:  could not serialize",
+            "client 0 repeats the transaction after the error (try 1/2, 10.000% of the maximum \
+             time of tries was used)",
+            "client 0 got an error in command 0 (SQL) of script 0; ERROR:  could not serialize",
+            "client 0 ends the failed transaction (try 2/2, 20.000% of the maximum time of tries \
+             was used)",
+        ]
+    );
+}
+
+#[test]
+fn of_failures_the_first_of_each_kind_is_told() {
+    let load = on_error(OnError {
+        tell_first: true,
+        ..OnError::default()
+    });
+    let mut stage = Stage::released("SELECT 1;", load);
+    for (ms, sqlstate) in [
+        (110, "40001"),
+        (120, "40001"),
+        (130, "40P01"),
+        (140, "40P01"),
+    ] {
+        stage.answer(ms, &[error(sqlstate, "no"), ready(b'I')].concat());
+    }
+    let told = stage.infos();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("command 0 of script 0") && told[0].ends_with("ERROR:  no"));
+}
+
+#[test]
+fn the_main_thread_hears_of_an_aborted_client_where_that_ends_the_run() {
+    let load = on_error(OnError {
+        exit: true,
+        ..OnError::default()
+    });
+    let mut stage = Stage::released("SELECT 1/0;", load);
+    stage.answer(105, &[error("22012", "no"), ready(b'I')].concat());
+    stage.close(106);
+    assert!(
+        stage
+            .notified
+            .try_iter()
+            .any(|notice| notice == Notice::ClientAborted)
+    );
+}
+
+/// The stage of a script whose commands are reported.
+fn reported(mode: QueryMode, script: &str) -> Stage {
+    let mut run = context(script, load());
+    run.plan.query_mode = mode;
+    run.plan.per_command = true;
+    Stage::of(run).at_work()
+}
+
+/// Command, end and duration in ms of what was reported of commands.
+fn commands(events: &[Event]) -> Vec<(u32, CommandEnd, u64)> {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Command(record) => {
+                Some((record.command, record.end, record.duration_ns / 1_000_000))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn each_command_is_timed_from_its_begin_to_what_it_waits_for() {
+    let script = "\\set x 1\nSELECT :x;\n\\sleep 20 ms\nSELECT 2;";
+    let mut stage = reported(QueryMode::Simple, script);
+    stage.answer(107, &done("SELECT 1", b'I'));
+    stage.input(127, Client::handle_timeout);
+    stage.answer(130, &[error("40001", "no"), ready(b'I')].concat());
+    let (events, _) = stage.events();
+    assert_eq!(
+        commands(&events)[..4],
+        [
+            (0, CommandEnd::Done, 0),
+            (1, CommandEnd::Done, 7),
+            (2, CommandEnd::Done, 20),
+            (3, CommandEnd::Failed, 0),
+        ]
+    );
+}
+
+#[test]
+fn in_a_pipeline_each_statement_has_its_own_completion() {
+    let script = "\\startpipeline\nSELECT 1;\nSELECT 2;\n\\endpipeline";
+    let mut stage = reported(QueryMode::Extended, script);
+    let part = [message(b'1', b""), executed()].concat();
+    stage.answer(110, &part);
+    stage.answer(140, &[part, ready(b'I')].concat());
+    let (events, _) = stage.events();
+    assert_eq!(
+        commands(&events)[..4],
+        [
+            (0, CommandEnd::Done, 0),
+            (1, CommandEnd::Done, 10),
+            (2, CommandEnd::Done, 40),
+            (3, CommandEnd::Done, 40),
+        ]
+    );
+}
+
+#[test]
+fn without_a_report_of_commands_nothing_is_told_of_them() {
+    let mut stage = Stage::released("\\set x 1\nSELECT :x;", load());
+    stage.answer(107, &done("SELECT 1", b'I'));
+    let (events, _) = stage.events();
+    assert!(commands(&events).is_empty());
 }

@@ -1,6 +1,8 @@
 //! A transaction from its choice to its record: begin, end, failure, retry, abort.
 
-use crate::event::{Abort, ClientEnd, Event, Failure, Level, Outcome, SqlState, TransactionRecord};
+use crate::event::{
+    Abort, ClientEnd, CommandEnd, Event, Failure, Level, Outcome, SqlState, TransactionRecord,
+};
 use crate::protocol::TransactionStatus;
 use crate::random::Generator;
 use crate::script::Value;
@@ -100,6 +102,7 @@ impl Client {
         self.transaction.committing = false;
         self.transaction.failure = SqlState::NONE;
         self.statements.leave_pipeline();
+        self.timing.clear();
         self.run_commands(env);
     }
 
@@ -123,11 +126,11 @@ impl Client {
     /// There are no values left for the script: the client is done. A transaction in which nothing
     /// was awaited yet has not taken place.
     pub(super) fn run_out(&mut self, env: &mut Environment<'_>) {
-        if self.transaction.awaited_at.is_some() {
+        if self.transaction.awaited_at.is_some() || self.transaction.tries > 1 {
             self.record(Outcome::Aborted(Abort::Interrupted), SqlState::NONE, env);
-            return self.close(Then::End(ClientEnd::RanOut), env);
+        } else {
+            self.number -= 1;
         }
-        self.number -= 1;
         self.close(Then::End(ClientEnd::RanOut), env);
     }
 
@@ -162,23 +165,16 @@ impl Client {
         if env.window.cancelling {
             return self.interrupt(env);
         }
-        match Failure::of(error.sqlstate) {
-            Failure::Serialization | Failure::Deadlock => {
-                self.transaction.failure = error.sqlstate;
-                self.clean_up(env);
-            }
-            Failure::Other => {
-                let text = format!(
-                    "client {} script {} aborted in command {} query {}: {}",
-                    self.id,
-                    self.transaction.script,
-                    self.transaction.cursor,
-                    error.result,
-                    error.text
-                );
-                self.abort(Abort::Server, error.sqlstate, text, env);
-            }
+        if env.run.plan.load.on_error.fails(error.sqlstate) {
+            self.transaction.failure = error.sqlstate;
+            self.tell_failure(&error, env);
+            return self.clean_up(env);
         }
+        let text = format!(
+            "client {} script {} aborted in command {} query {}: {}",
+            self.id, self.transaction.script, self.transaction.cursor, error.result, error.text
+        );
+        self.abort(Abort::Server, error.sqlstate, text, env);
     }
 
     /// Rolls the failed block back, if one is open.
@@ -195,10 +191,14 @@ impl Client {
     pub(super) fn retry_or_fail(&mut self, env: &mut Environment<'_>) {
         self.transaction.end_untimed(env.now());
         if self.may_retry(env) {
+            self.tell_try("repeats the transaction after the error", env);
+            self.command_failed(CommandEnd::Retried, env);
             self.transaction.tries += 1;
             self.generator.clone_from(&self.transaction.generator);
             return self.begin_try(env);
         }
+        self.tell_try("ends the failed transaction", env);
+        self.command_failed(CommandEnd::Failed, env);
         self.record(Outcome::Failed, self.transaction.failure, env);
         self.follow(env);
     }
@@ -217,7 +217,9 @@ impl Client {
             .load
             .latency_limit
             .is_none_or(|limit| now - self.transaction.scheduled_at <= limit);
-        tries_left && within_limit && env.window.is_open(now)
+        // Other errors come again, however often the transaction is repeated.
+        let curable = Failure::of(self.transaction.failure) != Failure::Other;
+        curable && tries_left && within_limit && env.window.is_open(now)
     }
 
     /// Ends the client for good, and its transaction with it.
@@ -235,7 +237,7 @@ impl Client {
     }
 
     /// Tells where in the script the client is.
-    fn say_place(&self, env: &mut Environment<'_>) {
+    pub(super) fn say_place(&self, env: &mut Environment<'_>) {
         let script = env.run.script(self.transaction.script);
         if let Some(command) = script.commands.get(self.transaction.cursor) {
             let place = format!(
@@ -258,20 +260,15 @@ impl Client {
     /// The connection was lost in the middle of a transaction. What the server said before it went
     /// says why.
     pub(super) fn lose_transaction(&mut self, reason: &str, env: &mut Environment<'_>) {
-        let error = self.reply.take_error();
-        let reason = if error.text.is_empty() {
-            reason
-        } else {
-            &error.text
-        };
+        let error = self.reply.take_last_words(reason);
         let why = if self.transaction.committing {
             Abort::ConnectionLostInCommit
         } else {
             Abort::ConnectionLost
         };
         let text = format!(
-            "client {} script {} aborted in command {} query {}: connection lost: {reason}",
-            self.id, self.transaction.script, self.transaction.cursor, error.result
+            "client {} script {} aborted in command {} query {}: connection lost: {}",
+            self.id, self.transaction.script, self.transaction.cursor, error.result, error.text
         );
         self.record(Outcome::Aborted(why), error.sqlstate, env);
         env.recorder.say(Level::Error, text);

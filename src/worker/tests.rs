@@ -1,0 +1,67 @@
+//! A worker against a server that the test plays itself, step by step and on one thread.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use crossbeam_channel::unbounded;
+
+use super::client::tests::{context, load, message, ready};
+use super::*;
+use crate::conninfo::{Host, HostName};
+use crate::event::{Level, ToCollector};
+use crate::transport::look_up;
+
+#[test]
+fn when_sending_fails_the_server_s_last_words_say_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
+    let mut run = context("SELECT 1;", load());
+    run.target.hosts = vec![Host {
+        name: HostName::SocketDirectory(directory.path().to_owned()),
+        port: 5432,
+    }];
+    run.addresses = look_up::addresses(&run.target);
+    let run = Arc::new(run);
+    let (sender, reports) = unbounded();
+    let (_, emptied) = unbounded();
+    let (notices, _notified) = unbounded();
+    let recorder = Recorder::new(0, sender, emptied, run.clock.clone());
+    let control = Arc::new(Control::default());
+    let mut worker = Worker::new(0, run, control, notices, recorder).unwrap();
+
+    worker.connect_all();
+    let mut server = listener.accept().unwrap().0;
+    let mut startup = [0; 1024];
+    assert!(server.read(&mut startup).unwrap() > 0);
+    say(&mut server, &[message(b'R', &[0; 4]), ready(b'I')].concat());
+    let mut events = Events::with_capacity(4);
+    while worker.connecting > 0 {
+        worker.wait(&mut events).unwrap();
+        worker.handle_ready();
+    }
+    let fatal = "SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0";
+    say(&mut server, &message(b'E', fatal.as_bytes()));
+    drop(server);
+    // The worker has not looked at the socket since.
+    worker.start(Timestamp::ZERO);
+    assert_eq!(worker.running, 0);
+    worker.recorder.flush();
+    let told: Vec<String> = reports
+        .try_iter()
+        .filter_map(|report| match report {
+            ToCollector::Message(message) if message.level == Level::Error => Some(message.text),
+            _ => None,
+        })
+        .collect();
+    let [text] = &told[..] else {
+        panic!("one error is told: {told:?}");
+    };
+    assert!(
+        text.ends_with("connection lost: FATAL:  terminating connection"),
+        "{text}"
+    );
+}
+
+fn say(server: &mut UnixStream, bytes: &[u8]) {
+    server.write_all(bytes).unwrap();
+}
