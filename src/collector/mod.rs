@@ -13,7 +13,7 @@ mod progress;
 pub(crate) mod testing;
 mod timeline;
 
-pub use log::{Log, LogContext, open_intervals, open_log};
+pub use log::{Known, Log, LogContext, open_intervals, open_log};
 pub use progress::Progress;
 
 use std::io::Write;
@@ -47,6 +47,8 @@ pub struct CollectorPlan {
     pub scripts: usize,
     /// When the run is to end.
     pub stop: StopRule,
+    /// Transactions a second that are due, if they are due by a schedule.
+    pub rate: Option<f64>,
     /// From the release of the clients to the beginning of the window: ramp and warm-up.
     pub lead_in: Duration,
     /// Processed transactions slower than this are late.
@@ -303,8 +305,14 @@ impl Collector {
             self.show(&closed);
         }
         self.lead_in_over |= self.clients.iter().all(Timeline::has_left_lead_in);
+        let due_through = self.clients.iter().map(Timeline::due_through).min();
+        let known = Known {
+            through: known,
+            due_through: due_through.unwrap_or_default(),
+            lead_in_over: self.lead_in_over,
+        };
         for log in &mut self.logs {
-            log.complete_through(known, self.lead_in_over);
+            log.complete_through(known);
         }
     }
 
@@ -330,12 +338,11 @@ impl Collector {
             Progress::Lines(lines) => {
                 let at = self.begins.unwrap_or_default() + Duration::from_nanos(interval.ends_ns());
                 let unix_ns = lines.unix_time.then(|| self.clock.unix_ns(at));
-                let with_retries = self.plan.with_retries;
                 self.console
-                    .line(&progress::line(interval, unix_ns, with_retries));
+                    .line(&progress::line(interval, unix_ns, &self.plan));
             }
             Progress::Live => {
-                let line = progress::live_line(interval, &self.so_far, self.plan.stop);
+                let line = progress::live_line(interval, &self.so_far, &self.plan);
                 self.console.show(line);
             }
         }
@@ -659,6 +666,36 @@ mod tests {
             stderr.text(),
             "progress: 1.0 s, 1.0 tps, lat 500.000 ms stddev 0.000, 1 failed, 1 retried, 2 retries, p99 500.000 ms\n"
         );
+    }
+
+    #[test]
+    fn lag_is_shown_under_a_rate_and_what_was_skipped_with_a_limit() {
+        for (limit, expected) in [
+            (
+                None,
+                "progress: 1.0 s, 1.0 tps, lat 600.000 ms stddev 0.000, 0 failed, lag 100.000 ms, p99 600.000 ms\n",
+            ),
+            (
+                Some(Duration::from_secs(5)),
+                "progress: 1.0 s, 1.0 tps, lat 600.000 ms stddev 0.000, 0 failed, lag 100.000 ms, 1 skipped, p99 600.000 ms\n",
+            ),
+        ] {
+            let mut story = Story::new(1, StopRule::Transactions(2));
+            story.plan.rate = Some(2.0);
+            story.plan.latency_limit = limit;
+            story.plan.progress = lines_each(5);
+            let stderr = story.stderr.clone();
+            story.record(TransactionRecord {
+                scheduled_at: at(0),
+                ..transaction(100, 600)
+            });
+            story.record(TransactionRecord {
+                outcome: Outcome::Skipped,
+                ..transaction(600, 1_000)
+            });
+            story.tell();
+            assert_eq!(stderr.text(), expected);
+        }
     }
 
     #[test]

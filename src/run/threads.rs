@@ -12,6 +12,7 @@ use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
 use crate::event::{Event, ToCollector};
 use crate::result::Measured;
+use crate::schedule::Schedule;
 use crate::server::ServerFacts;
 use crate::worker::{Control, Notice, Recorder, Worker};
 
@@ -131,6 +132,7 @@ fn spawn_collector(
         workers: run.plan.load.threads,
         scripts: run.plan.scripts.scripts.len(),
         stop: run.plan.load.stop,
+        rate: run.schedule.as_ref().map(Schedule::rate),
         lead_in: run.plan.load.lead_in.total(),
         latency_limit: run.plan.load.latency_limit,
         with_retries: run.plan.load.max_tries != Some(1),

@@ -44,12 +44,22 @@ pub trait Log: Send {
     /// A client connected, failed to, or disconnected.
     fn connection(&mut self, _span: &ConnectionRecord) {}
 
-    /// All that ended before `known` has been told; `lead_in_over` says that no transaction from
-    /// before the window is under way any more.
-    fn complete_through(&mut self, _known: Timestamp, _lead_in_over: bool) {}
+    /// So much has been told.
+    fn complete_through(&mut self, _known: Known) {}
 
     /// Everything has been told, and the window, with the last transaction in it, ended here.
     fn end(&mut self, _ends: Timestamp) {}
+}
+
+/// How far all that happened has been told.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// All that ended before this moment.
+    pub through: Timestamp,
+    /// Under a rate: what became of all transactions that were due before this moment.
+    pub due_through: Timestamp,
+    /// No transaction from before the window is under way any more.
+    pub lead_in_over: bool,
 }
 
 impl dyn Log {
@@ -87,6 +97,8 @@ pub struct LogContext {
     pub clock: Clock,
     /// When the run is to end.
     pub stop: StopRule,
+    /// Whether transactions are due by a schedule.
+    pub scheduled: bool,
     /// How long clients are added, before the warm-up.
     pub ramp: Duration,
     /// How long the warm-up lasts, before the window.

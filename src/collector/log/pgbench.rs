@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::Log;
 use super::row_file::{Form, RowFile, numbered};
 use super::sampling::Sampling;
 use super::text::{Cells, signed_micros, whole_micros};
+use super::{Known, Log};
 use crate::error::Error;
 use crate::event::{Failure, Outcome, Phase, TransactionRecord};
 use crate::plan::PgbenchFields;
@@ -168,6 +168,10 @@ impl PgbenchIntervals {
         }
     }
 
+    fn advance_all(&mut self, unix_us: i64) {
+        (0..self.files.len()).for_each(|thread| self.advance(thread, unix_us));
+    }
+
     fn write(&mut self, thread: usize) {
         let interval = std::mem::take(&mut self.open[thread]);
         self.transactions += interval.attempted();
@@ -206,15 +210,14 @@ impl Log for PgbenchIntervals {
         self.open[thread].add(record);
     }
 
-    fn complete_through(&mut self, known: Timestamp, _lead_in_over: bool) {
-        let unix_us = self.unix_us(known);
-        (0..self.files.len()).for_each(|thread| self.advance(thread, unix_us));
+    fn complete_through(&mut self, known: Known) {
+        self.advance_all(self.unix_us(known.through));
     }
 
     /// The interval that the end falls into is written too.
     fn end(&mut self, ends: Timestamp) {
-        self.complete_through(ends, true);
         let unix_us = self.unix_us(ends);
+        self.advance_all(unix_us);
         for thread in 0..self.files.len() {
             if self.begins_us[thread] < unix_us || self.open[thread] != Aggregate::default() {
                 self.write(thread);

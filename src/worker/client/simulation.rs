@@ -236,6 +236,7 @@ impl Simulation {
             workers: 1,
             scripts: 1,
             stop: load.stop,
+            rate: None,
             lead_in: load.lead_in.total(),
             latency_limit: None,
             with_retries: false,
