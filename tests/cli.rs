@@ -48,6 +48,31 @@ fn wrong_usage_is_said_on_stderr_with_status_1() {
 }
 
 #[test]
+fn what_a_run_would_do_is_told_without_a_server() {
+    let finished = pgmark_alone()
+        .env("PGHOST", "/nowhere")
+        .args("-U me -d mine -M prepared --dry-run")
+        .script("\\set x random(1, 10)\nSELECT :x, :client_id \\gset\n")
+        .run()
+        .expect_status(0)
+        .expect_no_tps();
+    for part in [
+        "server: database \"mine\" as \"me\"",
+        "query mode: prepared",
+        "     1  \\set x random(1, 10)\n",
+        "     2  SELECT $1, $2\n        -- $1 = :x, $2 = :client_id\n        \\gset\n",
+    ] {
+        assert!(finished.stdout.contains(part), "{part:?}\n{finished}");
+    }
+    pgmark_alone()
+        .args("--dry-run")
+        .script("\\set x random(1, 10\n")
+        .run()
+        .expect_status(1)
+        .expect_stderr(&["script1.sql:1: syntax error"]);
+}
+
+#[test]
 fn the_builtin_scripts_are_shown_on_stderr() {
     let list = pgmark_alone().args("-b list").run().expect_status(0);
     for name in ["tpcb-like", "simple-update", "select-only"] {

@@ -86,6 +86,105 @@ fn a_null_is_bound_as_null_in_all_query_modes() {
     }
 }
 
+/// What a file may hold, and the server must see: commas, quotes, line ends, UTF-8, nothing.
+const KEYS: [Option<&str>; 6] = [
+    Some("a,b"),
+    Some("it's \"so\""),
+    Some("two\nlines"),
+    Some("grün \\ Ωmega"),
+    None,
+    Some("NULL?"),
+];
+
+#[test]
+fn values_from_a_file_arrive_unchanged_in_all_query_modes() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("keys.csv");
+    let mut rows = "number,id\n".to_owned();
+    for (number, key) in KEYS.iter().enumerate() {
+        let cell = key.map_or_else(String::new, |key| {
+            format!("\"{}\"", key.replace('"', "\"\""))
+        });
+        rows.push_str(&format!("{number},{cell}\n"));
+    }
+    std::fs::write(&file, rows).expect("a writable directory");
+    let server = Server::shared();
+    let mut client = server.client("postgres");
+    client
+        .batch_execute("CREATE TABLE keys_demo (mode text, number int, id text)")
+        .expect("no other test has it");
+    for mode in ["simple", "extended", "prepared"] {
+        let script = format!(
+            "\\values {} end=stop\nINSERT INTO keys_demo VALUES ('{mode}', :number, :'id');\n",
+            file.display()
+        );
+        pgmark(server)
+            .args("-c 2 -j 2 -t 100 -M")
+            .arg(mode)
+            .script(&script)
+            .run()
+            .expect_status(0);
+        let found: Vec<Option<String>> = client
+            .query(
+                "SELECT id FROM keys_demo WHERE mode = $1 ORDER BY number",
+                &[&mode],
+            )
+            .expect("it exists")
+            .iter()
+            .map(|row| row.get(0))
+            .collect();
+        let found: Vec<Option<&str>> = found.iter().map(Option::as_deref).collect();
+        assert_eq!(found, KEYS, "{mode}");
+    }
+}
+
+#[test]
+fn uuids_are_uuids_for_the_server() {
+    let script = "\\set a random_uuid()\n\\set b uuid_v7()\n\
+                  SELECT :'a'::uuid <> :'b'::uuid AND length(:'a') = 36 AS ok \\gset\n\
+                  \\set v debug(:ok)\n";
+    for mode in ["simple", "extended", "prepared"] {
+        let finished = pgmark(Server::shared())
+            .args("-t 1 -M")
+            .arg(mode)
+            .script(script)
+            .run()
+            .expect_status(0);
+        assert_eq!(finished.debug_values(), ["boolean true"], "{mode}");
+    }
+}
+
+#[test]
+fn what_a_connection_begins_with_is_there_in_each_transaction_and_untimed() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("begin.sql");
+    std::fs::write(&file, "SELECT pg_sleep(0.2);\nSET search_path = 'hello';\n")
+        .expect("a writable directory");
+    let finished = pgmark(Server::shared())
+        .args("-C -t 2 --on-connect")
+        .arg(format!("@{}", file.display()))
+        .script(
+            "SELECT current_setting('search_path') = 'hello' AS ok \\gset\n\\set v debug(:ok)\n",
+        )
+        .logged()
+        .run()
+        .expect_status(0);
+    assert_eq!(
+        finished.debug_values(),
+        ["boolean true", "boolean true"],
+        "{finished}"
+    );
+    // Less than what each connection has slept.
+    assert!(
+        finished
+            .log()
+            .rows
+            .iter()
+            .all(|row| row.latency_us < Some(200_000)),
+        "{finished}"
+    );
+}
+
 #[test]
 fn no_row_and_a_null_from_gset_end_the_client_in_all_query_modes() {
     for mode in ["simple", "extended", "prepared"] {

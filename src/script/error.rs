@@ -328,11 +328,12 @@ impl Excerpt {
         let mut start = 0;
         let mut caret = self.caret;
         for line in self.text.split(|&byte| byte == b'\n') {
-            let shown = line.strip_suffix(b"\r").unwrap_or(line);
-            write!(f, "\n{}", String::from_utf8_lossy(shown))?;
             let end = start + line.len();
-            if let Some(offset) = caret.filter(|&offset| offset <= end) {
-                let column = offset - start;
+            let column = caret.filter(|&offset| offset <= end);
+            let column = column.map(|offset| offset - start);
+            let (shown, column) = cut(line.strip_suffix(b"\r").unwrap_or(line), column);
+            write!(f, "\n{shown}")?;
+            if let Some(column) = column {
                 write!(f, "\n{:column$}^ {marker}", "")?;
                 caret = None;
             }
@@ -345,6 +346,25 @@ impl Excerpt {
         }
         Ok(())
     }
+}
+
+/// The most bytes of a line that are shown. Generated lines may have megabytes; nobody reads those,
+/// and no terminal is that wide.
+const LINE_BYTES_MAX: usize = 1000;
+
+/// The part of a line around the caret's column, and the column in it.
+fn cut(line: &[u8], column: Option<usize>) -> (String, Option<usize>) {
+    const LEFT_OUT: &str = "...";
+    if line.len() <= LINE_BYTES_MAX {
+        return (shown(line), column);
+    }
+    let first = column
+        .unwrap_or(0)
+        .saturating_sub(LINE_BYTES_MAX / 2)
+        .min(line.len() - LINE_BYTES_MAX);
+    let part = shown(&line[first..first + LINE_BYTES_MAX]);
+    let column = column.map(|column| column - first + LEFT_OUT.len());
+    (format!("{LEFT_OUT}{part}{LEFT_OUT}"), column)
 }
 
 /// Why a command failed while a client ran it; the client aborts. Says what went wrong; the one who

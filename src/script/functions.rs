@@ -621,6 +621,24 @@ mod tests {
     }
 
     #[test]
+    fn every_function_is_in_the_readme() {
+        let readme = include_str!("../../README.md");
+        for function in FUNCTIONS {
+            let (name, arity, summary) = (function.name, function.arity, function.summary);
+            let since = if function.extension { "new" } else { "" };
+            let row = format!("| `{name}` | {arity} | {summary} | {since} |\n");
+            assert!(readme.contains(&row), "not in the README: {row}");
+        }
+        let rows = readme.lines().filter(|line| line.contains(" argument"));
+        let rows = rows.filter(|line| line.starts_with("| `")).count();
+        assert_eq!(
+            rows,
+            FUNCTIONS.len(),
+            "the README has functions that are none"
+        );
+    }
+
+    #[test]
     fn shift_counts_wrap_at_64() {
         for (count, expected) in [(0, 0), (64, 0), (65, 1), (-1, 63), (i64::MIN, 0)] {
             assert_eq!(shift_count(count), expected);

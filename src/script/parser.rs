@@ -547,6 +547,18 @@ mod tests {
     }
 
     #[test]
+    fn of_a_very_long_line_the_part_around_the_fault_is_shown() {
+        for blanks in [990, 70_000, 1_000_000] {
+            let text = format!("\\set x{}^{}\n", " ".repeat(blanks), " 1".repeat(blanks));
+            let shown = errors(&text)[0].to_string();
+            let lines: Vec<&str> = shown.lines().collect();
+            assert_eq!(lines.len(), 3, "{blanks}");
+            assert!(lines[1].len() <= 1010, "{blanks}");
+            assert_eq!(lines[1].find('^'), lines[2].find('^'), "{blanks}");
+        }
+    }
+
+    #[test]
     fn all_errors_of_a_script_are_told_up_to_a_bound() {
         let codes = |text: &str| -> Vec<_> {
             errors(text)
