@@ -9,7 +9,7 @@ use crate::error::Signal;
 use crate::event::{ClientEnd, WorkerRecord};
 use crate::plan::{QueryMode, StopRule};
 use crate::schedule::Due;
-use crate::stats::{Histogram, Noise, Series, Stats};
+use crate::stats::{CommandStats, Histogram, Noise, Series, Stats};
 use crate::time::Timestamp;
 
 /// Everything that is known about a run when it is over.
@@ -82,6 +82,8 @@ pub struct ScriptFacts {
     pub description: String,
     /// Its share among the weights of all.
     pub weight: u64,
+    /// Sources of its commands.
+    pub commands: Vec<String>,
 }
 
 /// Partitioning of the accounts table.
@@ -133,6 +135,9 @@ pub struct Measured {
     pub scripts: Vec<Stats>,
     /// All transactions of the window: the scripts merged.
     pub total: Stats,
+    /// Executions of commands by transactions of the window, by script and by command; empty
+    /// unless commands are reported.
+    pub commands: Vec<Vec<CommandStats>>,
     /// Transactions recorded that began before the window.
     pub before_window: u64,
     /// Connections made and not made.

@@ -26,12 +26,12 @@ use self::intervals::{Interval, Intervals};
 use self::progress::SoFar;
 use self::timeline::Timeline;
 use crate::event::{
-    Batch, ConnectionRecord, Event, Level, Message, Phase, SpanKind, ToCollector,
+    Batch, CommandRecord, ConnectionRecord, Event, Level, Message, Phase, SpanKind, ToCollector,
     TransactionRecord, WorkerRecord,
 };
 use crate::plan::StopRule;
 use crate::result::{Connections, LogResult, Measured, Window};
-use crate::stats::{Series, Stats};
+use crate::stats::{CommandStats, Series, Stats};
 use crate::time::{Clock, Timestamp};
 
 /// What the collector must know of a run.
@@ -45,6 +45,8 @@ pub struct CollectorPlan {
     pub workers: u32,
     /// Number of scripts.
     pub scripts: usize,
+    /// Number of commands of each script, where commands are reported; else empty.
+    pub commands: Vec<usize>,
     /// When the run is to end.
     pub stop: StopRule,
     /// Transactions a second that are due, if they are due by a schedule.
@@ -74,6 +76,7 @@ pub struct Collector {
     complete_through: Vec<Timestamp>,
     clients: Vec<Timeline>,
     scripts: Vec<Stats>,
+    commands: Vec<Vec<CommandStats>>,
     before_window: u64,
     connections: Connections,
     workers: Vec<WorkerRecord>,
@@ -115,6 +118,11 @@ impl Collector {
                 .map(|_| Timeline::new(plan.scripts))
                 .collect(),
             scripts: vec![Stats::default(); plan.scripts],
+            commands: plan
+                .commands
+                .iter()
+                .map(|&count| vec![CommandStats::default(); count])
+                .collect(),
             before_window: 0,
             connections: Connections::default(),
             workers: Vec::new(),
@@ -188,6 +196,7 @@ impl Collector {
                 .collect(),
             scripts: self.scripts,
             total,
+            commands: self.commands,
             before_window: self.before_window,
             connections: self.connections,
             workers: self.workers,
@@ -213,7 +222,7 @@ impl Collector {
             match event {
                 Event::Transaction(record) => self.transaction(worker, &record),
                 Event::Connection(span) => self.connection(span),
-                Event::Command(_) => {}
+                Event::Command(record) => self.command(&record),
                 Event::ClientDone(record) => self.clients[record.client as usize].done(record),
                 Event::WorkerDone(record) => self.worker_done(record),
             }
@@ -250,6 +259,18 @@ impl Collector {
         self.series.record(at_ns, record);
         if let Some(intervals) = &mut self.intervals {
             intervals.at(at_ns).record(record, limit_ns);
+        }
+    }
+
+    fn command(&mut self, record: &CommandRecord) {
+        let in_window = match record.phase {
+            Phase::Ramp | Phase::Warmup => false,
+            Phase::Run => true,
+        };
+        let commands = self.commands.get_mut(usize::from(record.script));
+        let stats = commands.and_then(|commands| commands.get_mut(record.command as usize));
+        if let (true, Some(stats)) = (in_window, stats) {
+            stats.record(record.end, record.duration_ns);
         }
     }
 
@@ -401,7 +422,7 @@ mod tests {
     use super::testing::{Memory, Story, at, transaction};
     use super::*;
     use crate::event::ClientEnd;
-    use crate::event::{Abort, ClientRecord, Outcome};
+    use crate::event::{Abort, ClientRecord, CommandEnd, Outcome};
     use crate::plan::ProgressPlan;
 
     fn assert_near(found: f64, expected: f64) {
@@ -696,6 +717,45 @@ mod tests {
             story.tell();
             assert_eq!(stderr.text(), expected);
         }
+    }
+
+    #[test]
+    fn commands_of_the_window_are_counted_where_they_are_reported() {
+        let record = |script, command, end, duration_ns| CommandRecord {
+            client: 0,
+            script,
+            command,
+            phase: Phase::Run,
+            end,
+            duration_ns,
+        };
+        let story = |commands: &[usize]| {
+            let mut story = Story::new(1, StopRule::Transactions(2));
+            story.plan.commands = commands.to_vec();
+            story.command(10, record(1, 0, CommandEnd::Done, 3_000));
+            story.command(20, record(1, 0, CommandEnd::Done, 5_000));
+            story.command(30, record(1, 1, CommandEnd::Retried, 0));
+            story.command(40, record(0, 0, CommandEnd::Failed, 0));
+            let before = CommandRecord {
+                phase: Phase::Warmup,
+                ..record(0, 0, CommandEnd::Done, 1_000)
+            };
+            story.command(50, before);
+            story.tell().commands
+        };
+        let found = story(&[1, 2]);
+        let counts = |stats: &CommandStats| {
+            let durations = &stats.durations;
+            (
+                durations.count(),
+                durations.sum_ns(),
+                stats.failures,
+                stats.retries,
+            )
+        };
+        let counts: Vec<_> = found.iter().flatten().map(counts).collect();
+        assert_eq!(counts, [(0, 0, 1, 0), (2, 8_000, 0, 0), (0, 0, 0, 1)]);
+        assert_eq!(story(&[]), Vec::<Vec<CommandStats>>::new());
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::{Collector, CollectorPlan, Log, LogContext, Progress};
 use crate::event::testing::processed;
 use crate::event::{
-    Batch, ClientEnd, ClientRecord, ConnectionRecord, Event, Phase, SpanKind, ToCollector,
-    TransactionRecord,
+    Batch, ClientEnd, ClientRecord, CommandRecord, ConnectionRecord, Event, Phase, SpanKind,
+    ToCollector, TransactionRecord,
 };
 use crate::plan::StopRule;
 use crate::result::Measured;
@@ -109,6 +109,7 @@ impl Story {
                 clients,
                 workers: 1,
                 scripts: 1,
+                commands: Vec::new(),
                 stop,
                 rate: None,
                 lead_in: Duration::ZERO,
@@ -183,6 +184,11 @@ impl Story {
         };
         self.events
             .push((span.finished_at, Event::Connection(span)));
+    }
+
+    /// `client` executed a command of its script in the window, until `ms`.
+    pub(crate) fn command(&mut self, ms: i64, record: CommandRecord) {
+        self.events.push((at(ms), Event::Command(record)));
     }
 
     pub(crate) fn done(&mut self, client: u32, end: ClientEnd, ms: i64) {

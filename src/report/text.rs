@@ -10,7 +10,7 @@ use crate::plan::StopRule;
 use crate::result::{Facts, Measured, RunResult, ServerActivity};
 use crate::stats::{Histogram, Stats};
 
-use super::schedule;
+use super::{commands, schedule};
 
 /// Percentiles of the summary, in percent.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
@@ -79,7 +79,10 @@ impl<'a> Summary<'a> {
             true => summary.reconnections(),
             false => summary.initial_connection(),
         }
-        summary.scripts();
+        match result.facts.scripts.len() {
+            1 => summary.lines(commands::tables(&result.facts, &result.measured, 0, "")),
+            _ => summary.scripts(),
+        }
         summary
     }
 
@@ -341,12 +344,9 @@ impl<'a> Summary<'a> {
         );
     }
 
-    /// One block a script, where there are several.
+    /// One block a script.
     fn scripts(&mut self) {
         let (facts, measured) = (self.facts, self.measured);
-        if facts.scripts.len() < 2 {
-            return;
-        }
         let weights: u64 = facts.scripts.iter().map(|script| script.weight).sum();
         let attempted_by_all = measured.total.attempted();
         for (index, (script, stats)) in facts.scripts.iter().zip(&measured.scripts).enumerate() {
@@ -372,12 +372,13 @@ impl<'a> Summary<'a> {
             self.failures(" - ", stats);
             self.late(" - ", stats);
             self.latency(" - ", stats);
+            self.lines(commands::tables(facts, measured, index, " - "));
         }
     }
 }
 
 /// `p50 1.468, p90 2.289`, in milliseconds.
-fn percentiles_ms(distribution: &Histogram, percents: &[f64]) -> String {
+pub(super) fn percentiles_ms(distribution: &Histogram, percents: &[f64]) -> String {
     let one = |&percent: &f64| match distribution.samples_beyond(percent) {
         ..MIN_SAMPLES_BEYOND => format!("p{percent} n/a"),
         _ => format!(
@@ -473,7 +474,11 @@ mod tests {
             let text = text_of(&result);
             let block: Vec<&str> = text
                 .lines()
-                .take_while(|line| !line.starts_with("SQL script"))
+                .take_while(|line| {
+                    !["SQL script", "statement"]
+                        .iter()
+                        .any(|table| line.starts_with(table))
+                })
                 .collect();
             let place = |start: &str| block.iter().position(|line| line.starts_with(start));
 

@@ -131,6 +131,15 @@ fn spawn_collector(
         clients: run.plan.load.clients,
         workers: run.plan.load.threads,
         scripts: run.plan.scripts.scripts.len(),
+        commands: match run.plan.per_command {
+            true => {
+                let scripts = run.plan.scripts.scripts.iter();
+                scripts
+                    .map(|weighted| weighted.script.commands.len())
+                    .collect()
+            }
+            false => Vec::new(),
+        },
         stop: run.plan.load.stop,
         rate: run.schedule.as_ref().map(Schedule::rate),
         lead_in: run.plan.load.lead_in.total(),

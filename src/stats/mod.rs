@@ -1,10 +1,12 @@
 //! What is known about a set of transactions: counts and distributions. Figures are accumulated by
 //! [`Stats::record`] and [`Stats::merge`] and by nothing else. Knows neither threads nor output.
 
+mod commands;
 mod histogram;
 mod noise;
 mod series;
 
+pub use commands::CommandStats;
 pub use histogram::Histogram;
 pub use noise::Noise;
 pub use series::{Point, Series};

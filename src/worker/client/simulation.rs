@@ -235,6 +235,7 @@ impl Simulation {
             clients: load.clients,
             workers: 1,
             scripts: 1,
+            commands: Vec::new(),
             stop: load.stop,
             rate: None,
             lead_in: load.lead_in.total(),
