@@ -16,9 +16,6 @@ use super::{Endpoint, Host, HostName, Target};
 /// host may do better.
 const CANNOT_CONNECT_NOW: SqlState = SqlState(*b"57P03");
 
-/// All slots of the server, of the role or of the database are taken.
-const TOO_MANY_CONNECTIONS: SqlState = SqlState(*b"53300");
-
 /// All addresses of a target, resolved once and shared by all who connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
@@ -150,7 +147,7 @@ impl Attempts {
 
 /// What to do about a refusal, where the server's words do not say it.
 fn remedy(sqlstate: SqlState) -> Option<&'static str> {
-    (sqlstate == TOO_MANY_CONNECTIONS).then_some(
+    (sqlstate == SqlState::TOO_MANY_CONNECTIONS).then_some(
         "Use fewer clients (-c), or raise max_connections of the server or the limit of the role or \
          database that is named.",
     )

@@ -110,7 +110,7 @@ impl Supervisor<'_> {
         };
         ending.failure = Some(Error::Connect(Problem {
             detail: Some(detail),
-            hint: report.hint.or(hint),
+            hint: hint.or(report.hint),
             ..report
         }));
         self.control.close(self.run.clock.now());
