@@ -428,6 +428,11 @@ impl RunResult {
             total.latency.count(),
             total.processed,
         );
+        books.same(
+            "errors by kind",
+            total.errors.total(),
+            total.failed.total() + total.aborted.total(),
+        );
         for log in &measured.logs {
             let rows = log.rows_written + log.rows_lost;
             let recorded = total.recorded() + measured.before_window;

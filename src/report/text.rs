@@ -70,6 +70,7 @@ impl<'a> Summary<'a> {
         summary.late("", &result.measured.total);
         summary.latency("", &result.measured.total);
         summary.percentiles();
+        summary.errors();
         summary.lines(schedule::account(&result.facts, &result.measured));
         summary.interrupted();
         summary.concurrency();
@@ -197,6 +198,24 @@ impl<'a> Summary<'a> {
                 self.measured,
                 &PERCENTILES,
             ));
+        }
+    }
+
+    /// What ended transactions that were not processed, and how long those took that failed.
+    fn errors(&mut self) {
+        let total = &self.measured.total;
+        if total.errors.total() > 0 {
+            line!(self, "errors = {}", total.errors);
+        }
+        let failed = &total.failed_latency;
+        if failed.count() > 0 {
+            line!(
+                self,
+                "failed transactions took = average {:.3}, {}, max {:.3} ms",
+                failed.mean_ns() / 1e6,
+                percentiles_ms(failed, &[99.0]),
+                failed.max_ns() as f64 / 1e6
+            );
         }
     }
 

@@ -4,9 +4,10 @@ use super::row_file::RowFile;
 use super::sampling::Sampling;
 use super::text::{Cells, MomentText, script_cells, signed_micros};
 use super::{Log, LogContext};
-use crate::event::{Abort, Outcome, Phase, TransactionRecord};
+use crate::event::{Outcome, Phase, TransactionRecord};
 use crate::plan::LogTime;
 use crate::result::LoggedRows;
+use crate::stats::ErrorKind;
 use crate::time::{Clock, Timestamp};
 
 /// A column: its name in the header, and what a row has in it.
@@ -160,21 +161,14 @@ fn push_latency(row: &mut Row, record: &TransactionRecord) {
 
 /// `SQLSTATE 40001`: with the word before it no spreadsheet takes it for a number.
 fn push_error(row: &mut Row, record: &TransactionRecord) {
-    match record.outcome {
-        Outcome::Processed | Outcome::Skipped => row.text(""),
-        Outcome::Failed | Outcome::Aborted(Abort::Server) => match record.sqlstate.as_str() {
-            "" => row.text("server_error"),
-            code => {
-                let mut text = *b"SQLSTATE .....";
-                text[9..].copy_from_slice(code.as_bytes());
-                row.cells.text(&text);
-            }
-        },
-        Outcome::Aborted(Abort::Client) => row.text("client_error"),
-        Outcome::Aborted(Abort::ConnectionLost | Abort::ConnectionLostInCommit) => {
-            row.text("connection_lost");
+    match ErrorKind::of(record) {
+        None => row.text(""),
+        Some(ErrorKind::SqlState(sqlstate)) => {
+            let mut text = *b"SQLSTATE .....";
+            text[9..].copy_from_slice(&sqlstate.0);
+            row.cells.text(&text);
         }
-        Outcome::Aborted(Abort::Interrupted) => row.text("interrupted"),
+        Some(word) => row.text(word.name()),
     }
 }
 
@@ -185,7 +179,7 @@ mod tests {
     use crate::collector::testing::{
         Memory, SmallDisk, Story, UNIX_ORIGIN_NS, at, log_context, transaction,
     };
-    use crate::event::SqlState;
+    use crate::event::{Abort, SqlState};
     use crate::random::Generator;
     use std::io::Write;
     use std::path::Path;
