@@ -186,6 +186,8 @@ pub struct CommandRecord {
     pub script: u8,
     /// Index of the command in its script, from 0.
     pub command: u32,
+    /// Where its transaction belongs.
+    pub phase: Phase,
     /// What became of it.
     pub end: CommandEnd,
     /// From its beginning until what it waits for was there, ns; 0 unless it is done.
@@ -266,6 +268,9 @@ pub enum Event {
     /// The thread is done: its last event.
     WorkerDone(WorkerRecord),
 }
+
+// As long as the longest of them, the last word of a thread, and its kind.
+const _: () = assert!(size_of::<Event>() == 80);
 
 /// Events of one worker, in the order in which they happened.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crate::event::{ClientEnd, WorkerRecord};
 use crate::plan::{QueryMode, StopRule, SummaryPlan, deal};
 use crate::program::Program;
 use crate::schedule::Due;
-use crate::stats::{Histogram, Noise, Series, Stats};
+use crate::stats::{CommandStats, Histogram, Noise, Series, Stats};
 use crate::time::Timestamp;
 
 /// Everything that is known about a run when it is over.
@@ -91,6 +91,8 @@ pub struct ScriptFacts {
     pub description: String,
     /// Its share among the weights of all.
     pub weight: u64,
+    /// Sources of its commands.
+    pub commands: Vec<String>,
 }
 
 /// Partitioning of the accounts table.
@@ -142,6 +144,9 @@ pub struct Measured {
     pub scripts: Vec<Stats>,
     /// All transactions of the window: the scripts merged.
     pub total: Stats,
+    /// Executions of commands by transactions of the window, by script and by command; empty
+    /// unless commands are reported.
+    pub commands: Vec<Vec<CommandStats>>,
     /// Transactions recorded that began before the window.
     pub before_window: u64,
     /// Connections made and not made.
@@ -509,6 +514,11 @@ impl RunResult {
             "latencies of processed",
             total.latency.count(),
             total.processed,
+        );
+        books.same(
+            "errors by kind",
+            total.errors.total(),
+            total.failed.total() + total.aborted.total(),
         );
         for log in &measured.logs {
             let rows = log.rows_written + log.rows_lost;

@@ -13,7 +13,7 @@ mod progress;
 pub(crate) mod testing;
 mod timeline;
 
-pub use log::{Log, LogContext, open_intervals, open_log};
+pub use log::{Known, Log, LogContext, open_intervals, open_log};
 pub use progress::Progress;
 
 use std::io::Write;
@@ -26,12 +26,12 @@ use self::intervals::{Interval, Intervals};
 use self::progress::SoFar;
 use self::timeline::Timeline;
 use crate::event::{
-    Batch, ConnectionRecord, Event, Level, Message, Phase, SpanKind, ToCollector,
+    Batch, CommandRecord, ConnectionRecord, Event, Level, Message, Phase, SpanKind, ToCollector,
     TransactionRecord, WorkerRecord,
 };
 use crate::plan::StopRule;
 use crate::result::{Connections, LogResult, Measured, Window};
-use crate::stats::{Series, Stats};
+use crate::stats::{CommandStats, Series, Stats};
 use crate::time::{Clock, Timestamp};
 
 /// What the collector must know of a run.
@@ -45,8 +45,12 @@ pub struct CollectorPlan {
     pub workers: u32,
     /// Number of scripts.
     pub scripts: usize,
+    /// Number of commands of each script, where commands are reported; else empty.
+    pub commands: Vec<usize>,
     /// When the run is to end.
     pub stop: StopRule,
+    /// Transactions a second that are due, if they are due by a schedule.
+    pub rate: Option<f64>,
     /// From the release of the clients to the beginning of the window: ramp and warm-up.
     pub lead_in: Duration,
     /// Processed transactions slower than this are late.
@@ -72,6 +76,7 @@ pub struct Collector {
     complete_through: Vec<Timestamp>,
     clients: Vec<Timeline>,
     scripts: Vec<Stats>,
+    commands: Vec<Vec<CommandStats>>,
     before_window: u64,
     connections: Connections,
     workers: Vec<WorkerRecord>,
@@ -113,6 +118,11 @@ impl Collector {
                 .map(|_| Timeline::new(plan.scripts))
                 .collect(),
             scripts: vec![Stats::default(); plan.scripts],
+            commands: plan
+                .commands
+                .iter()
+                .map(|&count| vec![CommandStats::default(); count])
+                .collect(),
             before_window: 0,
             connections: Connections::default(),
             workers: Vec::new(),
@@ -186,6 +196,7 @@ impl Collector {
                 .collect(),
             scripts: self.scripts,
             total,
+            commands: self.commands,
             before_window: self.before_window,
             connections: self.connections,
             workers: self.workers,
@@ -211,7 +222,7 @@ impl Collector {
             match event {
                 Event::Transaction(record) => self.transaction(worker, &record),
                 Event::Connection(span) => self.connection(span),
-                Event::Command(_) => {}
+                Event::Command(record) => self.command(&record),
                 Event::ClientDone(record) => self.clients[record.client as usize].done(record),
                 Event::WorkerDone(record) => self.worker_done(record),
             }
@@ -248,6 +259,18 @@ impl Collector {
         self.series.record(at_ns, record);
         if let Some(intervals) = &mut self.intervals {
             intervals.at(at_ns).record(record, limit_ns);
+        }
+    }
+
+    fn command(&mut self, record: &CommandRecord) {
+        let in_window = match record.phase {
+            Phase::Ramp | Phase::Warmup => false,
+            Phase::Run => true,
+        };
+        let commands = self.commands.get_mut(usize::from(record.script));
+        let stats = commands.and_then(|commands| commands.get_mut(record.command as usize));
+        if let (true, Some(stats)) = (in_window, stats) {
+            stats.record(record.end, record.duration_ns);
         }
     }
 
@@ -303,8 +326,14 @@ impl Collector {
             self.show(&closed);
         }
         self.lead_in_over |= self.clients.iter().all(Timeline::has_left_lead_in);
+        let due_through = self.clients.iter().map(Timeline::due_through).min();
+        let known = Known {
+            through: known,
+            due_through: due_through.unwrap_or_default(),
+            lead_in_over: self.lead_in_over,
+        };
         for log in &mut self.logs {
-            log.complete_through(known, self.lead_in_over);
+            log.complete_through(known);
         }
     }
 
@@ -330,15 +359,14 @@ impl Collector {
             Progress::Lines(lines) => {
                 let at = self.begins.unwrap_or_default() + Duration::from_nanos(interval.ends_ns());
                 let unix_ns = lines.unix_time.then(|| self.clock.unix_ns(at));
-                let with_retries = self.plan.with_retries;
-                let mut line = progress::line(interval, unix_ns, with_retries);
+                let mut line = progress::line(interval, unix_ns, &self.plan);
                 if lines.percentile {
                     line += &progress::percentile(interval);
                 }
                 self.console.line(&line);
             }
             Progress::Live => {
-                let line = progress::live_line(interval, &self.so_far, self.plan.stop);
+                let line = progress::live_line(interval, &self.so_far, &self.plan);
                 self.console.show(line);
             }
         }
@@ -397,7 +425,7 @@ mod tests {
     use super::testing::{Memory, Story, at, transaction};
     use super::*;
     use crate::event::ClientEnd;
-    use crate::event::{Abort, ClientRecord, Outcome};
+    use crate::event::{Abort, ClientRecord, CommandEnd, Outcome};
     use crate::plan::ProgressPlan;
 
     fn assert_near(found: f64, expected: f64) {
@@ -663,6 +691,75 @@ mod tests {
             stderr.text(),
             "progress: 1.0 s, 1.0 tps, lat 500.000 ms stddev 0.000, 1 failed, 1 retried, 2 retries, p99 500.000 ms\n"
         );
+    }
+
+    #[test]
+    fn lag_is_shown_under_a_rate_and_what_was_skipped_with_a_limit() {
+        for (limit, expected) in [
+            (
+                None,
+                "progress: 1.0 s, 1.0 tps, lat 600.000 ms stddev 0.000, 0 failed, lag 100.000 ms, p99 600.000 ms\n",
+            ),
+            (
+                Some(Duration::from_secs(5)),
+                "progress: 1.0 s, 1.0 tps, lat 600.000 ms stddev 0.000, 0 failed, lag 100.000 ms, 1 skipped, p99 600.000 ms\n",
+            ),
+        ] {
+            let mut story = Story::new(1, StopRule::Transactions(2));
+            story.plan.rate = Some(2.0);
+            story.plan.latency_limit = limit;
+            story.plan.progress = lines_each(5);
+            let stderr = story.stderr.clone();
+            story.record(TransactionRecord {
+                scheduled_at: at(0),
+                ..transaction(100, 600)
+            });
+            story.record(TransactionRecord {
+                outcome: Outcome::Skipped,
+                ..transaction(600, 1_000)
+            });
+            story.tell();
+            assert_eq!(stderr.text(), expected);
+        }
+    }
+
+    #[test]
+    fn commands_of_the_window_are_counted_where_they_are_reported() {
+        let record = |script, command, end, duration_ns| CommandRecord {
+            client: 0,
+            script,
+            command,
+            phase: Phase::Run,
+            end,
+            duration_ns,
+        };
+        let story = |commands: &[usize]| {
+            let mut story = Story::new(1, StopRule::Transactions(2));
+            story.plan.commands = commands.to_vec();
+            story.command(10, record(1, 0, CommandEnd::Done, 3_000));
+            story.command(20, record(1, 0, CommandEnd::Done, 5_000));
+            story.command(30, record(1, 1, CommandEnd::Retried, 0));
+            story.command(40, record(0, 0, CommandEnd::Failed, 0));
+            let before = CommandRecord {
+                phase: Phase::Warmup,
+                ..record(0, 0, CommandEnd::Done, 1_000)
+            };
+            story.command(50, before);
+            story.tell().commands
+        };
+        let found = story(&[1, 2]);
+        let counts = |stats: &CommandStats| {
+            let durations = &stats.durations;
+            (
+                durations.count(),
+                durations.sum_ns(),
+                stats.failures,
+                stats.retries,
+            )
+        };
+        let counts: Vec<_> = found.iter().flatten().map(counts).collect();
+        assert_eq!(counts, [(0, 0, 1, 0), (2, 8_000, 0, 0), (0, 0, 0, 1)]);
+        assert_eq!(story(&[]), Vec::<Vec<CommandStats>>::new());
     }
 
     #[test]

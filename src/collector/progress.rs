@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::CollectorPlan;
 use super::intervals::Interval;
 use crate::plan::{ProgressPlan, StopRule};
 
@@ -31,9 +32,11 @@ impl Progress {
 /// The live line is cut here, so that it never wraps and can be redrawn.
 const LIVE_WIDTH: usize = 80;
 
-/// `progress: 1.0 s, 3389.5 tps, lat 1.164 ms stddev 0.535, 0 failed`, and retries where a
-/// transaction may be tried again: pgbench's line, which others parse. Time counts from the beginning of the window; it is `unix_ns` where that is given.
-pub(super) fn line(interval: &Interval, unix_ns: Option<i128>, with_retries: bool) -> String {
+/// `progress: 1.0 s, 3389.5 tps, lat 1.164 ms stddev 0.535, 0 failed`; under a rate also
+/// `lag 0.119 ms`, with a limit `0 skipped`, and where a transaction may be tried again, retries:
+/// pgbench's line, which others parse. Time counts from the beginning of the window; it is
+/// `unix_ns` where that is given.
+pub(super) fn line(interval: &Interval, unix_ns: Option<i128>, plan: &CollectorPlan) -> String {
     let stats = &interval.kept;
     let time = match unix_ns {
         Some(unix_ns) => format!("{:.3}", unix_ns as f64 / 1e9),
@@ -46,7 +49,13 @@ pub(super) fn line(interval: &Interval, unix_ns: Option<i128>, with_retries: boo
         stats.latency.stddev_ns() / 1e6,
         stats.failed.total(),
     );
-    if with_retries {
+    if plan.rate.is_some() {
+        line += &format!(", lag {:.3} ms", stats.lag.mean_ns() / 1e6);
+        if plan.latency_limit.is_some() {
+            line += &format!(", {} skipped", stats.skipped);
+        }
+    }
+    if plan.with_retries {
         line += &format!(", {} retried, {} retries", stats.retried, stats.retries);
     }
     line
@@ -63,6 +72,7 @@ pub(super) fn percentile(interval: &Interval) -> String {
 pub(super) struct SoFar {
     processed: u64,
     failed: u64,
+    skipped: u64,
 }
 
 impl SoFar {
@@ -70,30 +80,46 @@ impl SoFar {
     pub(super) fn add(&mut self, interval: &Interval) {
         self.processed += interval.kept.processed;
         self.failed += interval.kept.failed.total();
+        self.skipped += interval.kept.skipped;
     }
 }
 
 /// `[ 25/60 s] 5494 tps (avg 4712)  lat 1.41  p99 2.80  max 9.14 ms  0 failed`: rate and latencies
-/// of the last interval, average and failures of the run.
-pub(super) fn live_line(interval: &Interval, so_far: &SoFar, stop: StopRule) -> String {
+/// of the last interval, average and failures of the run. Under a rate
+/// `[ 25/60 s] 498 of 500/s  lat 11.8  p99 62.3 ms  lag 1.3  skipped 811  0 failed`: what was to be
+/// done is known there, and what was skipped in the run if there is a limit.
+pub(super) fn live_line(interval: &Interval, so_far: &SoFar, plan: &CollectorPlan) -> String {
     let elapsed_s = interval.ends_ns() as f64 / 1e9;
-    let place = match stop {
+    let place = match plan.stop {
         StopRule::Time(whole) => {
             let whole = format!("{:.0}", whole.as_secs_f64());
             format!("{elapsed_s:>0$.0}/{whole} s", whole.len() + 1)
         }
         StopRule::Transactions(_) => format!("{elapsed_s:.0} s"),
     };
-    let latency = &interval.kept.latency;
-    cut(format!(
-        "[{place}] {:.0} tps (avg {:.0})  lat {}  p99 {}  max {} ms  {} failed",
-        interval.per_second(interval.kept.processed),
-        so_far.processed as f64 / elapsed_s,
-        three_digits_ms(latency.mean_ns()),
-        three_digits_ms(latency.percentile_ns(99.0) as f64),
-        three_digits_ms(latency.max_ns() as f64),
-        so_far.failed,
-    ))
+    let stats = &interval.kept;
+    let per_second = interval.per_second(stats.processed);
+    let mean = three_digits_ms(stats.latency.mean_ns());
+    let p99 = three_digits_ms(stats.latency.percentile_ns(99.0) as f64);
+    let figures = match plan.rate {
+        None => format!(
+            "{per_second:.0} tps (avg {:.0})  lat {mean}  p99 {p99}  max {} ms",
+            so_far.processed as f64 / elapsed_s,
+            three_digits_ms(stats.latency.max_ns() as f64),
+        ),
+        Some(rate) => {
+            let skipped = match plan.latency_limit {
+                Some(_) => format!("  skipped {}", so_far.skipped),
+                None => String::new(),
+            };
+            format!(
+                "{per_second:.0} of {rate_text}/s  lat {mean}  p99 {p99} ms  lag {}{skipped}",
+                three_digits_ms(stats.lag.mean_ns()),
+                rate_text = (rate * 10.0).round() / 10.0,
+            )
+        }
+    };
+    cut(format!("[{place}] {figures}  {} failed", so_far.failed))
 }
 
 /// `[connecting 412 of 500, 3.1 s]`.
@@ -123,7 +149,8 @@ fn cut(mut line: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collector::testing::transaction;
+    use crate::collector::testing::{Story, at, transaction};
+    use crate::event::{Outcome, TransactionRecord};
     use crate::stats::Stats;
 
     fn interval(ends_s: u64, latencies_ms: &[i64]) -> Interval {
@@ -154,7 +181,9 @@ mod tests {
                  0 retried, 0 retries",
             ),
         ] {
-            assert_eq!(line(&two, unix_ns, retries), expected);
+            let mut plan = Story::of_seconds(1, 5).plan;
+            plan.with_retries = retries;
+            assert_eq!(line(&two, unix_ns, &plan), expected);
         }
         assert_eq!(percentile(&two), ", p99 2.999 ms");
     }
@@ -175,7 +204,47 @@ mod tests {
                 "[2 s] 4 tps (avg 17)  lat 66.0  p99 250  max 250 ms  0 failed",
             ),
         ] {
-            assert_eq!(live_line(&last, &so_far, stop), expected);
+            let plan = Story::new(1, stop).plan;
+            assert_eq!(live_line(&last, &so_far, &plan), expected);
+        }
+    }
+
+    #[test]
+    fn under_a_rate_the_live_line_shows_what_was_to_be_done() {
+        let mut stats = Stats::default();
+        stats.record(
+            &TransactionRecord {
+                scheduled_at: at(0),
+                ..transaction(4, 12)
+            },
+            None,
+        );
+        stats.record(
+            &TransactionRecord {
+                outcome: Outcome::Skipped,
+                ..transaction(4, 4)
+            },
+            None,
+        );
+        let last = Interval {
+            kept: stats,
+            ..interval(2, &[])
+        };
+        let mut so_far = SoFar::default();
+        so_far.add(&last);
+        let mut plan = Story::of_seconds(1, 60).plan;
+        for (rate, limit_s, expected) in [
+            (500.0, None, "1 of 500/s  lat 12.0  p99 12.0 ms  lag 4.00"),
+            (
+                0.25,
+                Some(1),
+                "1 of 0.3/s  lat 12.0  p99 12.0 ms  lag 4.00  skipped 1",
+            ),
+        ] {
+            plan.rate = Some(rate);
+            plan.latency_limit = limit_s.map(Duration::from_secs);
+            let line = live_line(&last, &so_far, &plan);
+            assert_eq!(line, format!("[  2/60 s] {expected}  0 failed"));
         }
     }
 
@@ -188,13 +257,12 @@ mod tests {
         let so_far = SoFar {
             processed: u64::MAX,
             failed: u64::MAX,
+            skipped: u64::MAX,
         };
-        let line = live_line(
-            &last,
-            &so_far,
-            StopRule::Time(Duration::from_secs(u64::MAX)),
-        );
-        assert_eq!(line.len(), LIVE_WIDTH);
+        let mut plan = Story::of_seconds(1, u64::MAX).plan;
+        assert_eq!(live_line(&last, &so_far, &plan).len(), LIVE_WIDTH);
+        plan.rate = Some(f64::MAX);
+        assert_eq!(live_line(&last, &so_far, &plan).len(), LIVE_WIDTH);
     }
 
     #[test]

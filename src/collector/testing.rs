@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::{Collector, CollectorPlan, Log, LogContext, Progress};
 use crate::event::testing::processed;
 use crate::event::{
-    Batch, ClientEnd, ClientRecord, ConnectionRecord, Event, Phase, SpanKind, ToCollector,
-    TransactionRecord,
+    Batch, ClientEnd, ClientRecord, CommandRecord, ConnectionRecord, Event, Phase, SpanKind,
+    ToCollector, TransactionRecord,
 };
 use crate::plan::StopRule;
 use crate::result::Measured;
@@ -72,6 +72,7 @@ pub(crate) fn log_context(script_names: &[&str]) -> LogContext {
         script_names: script_names.iter().map(|&name| name.to_owned()).collect(),
         clock: Clock::manual(UNIX_ORIGIN_NS),
         stop: StopRule::Transactions(10),
+        scheduled: false,
         ramp: Duration::ZERO,
         warmup: Duration::ZERO,
         samples: Vec::new(),
@@ -108,7 +109,9 @@ impl Story {
                 clients,
                 workers: 1,
                 scripts: 1,
+                commands: Vec::new(),
                 stop,
+                rate: None,
                 lead_in: Duration::ZERO,
                 latency_limit: None,
                 with_retries: false,
@@ -181,6 +184,11 @@ impl Story {
         };
         self.events
             .push((span.finished_at, Event::Connection(span)));
+    }
+
+    /// `client` executed a command of its script in the window, until `ms`.
+    pub(crate) fn command(&mut self, ms: i64, record: CommandRecord) {
+        self.events.push((at(ms), Event::Command(record)));
     }
 
     pub(crate) fn done(&mut self, client: u32, end: ClientEnd, ms: i64) {

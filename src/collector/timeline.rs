@@ -22,6 +22,7 @@ pub(super) struct Timeline {
     before_window_ends: Option<Timestamp>,
     last_transaction_ends: Option<Timestamp>,
     last_span_ends: Option<Timestamp>,
+    last_due: Timestamp,
     /// Time connecting of the spans that are no longer in `recent`, clipped to begin at W1.
     settled_connecting_ns: u64,
     settled_failures: u64,
@@ -41,6 +42,7 @@ impl Timeline {
             before_window_ends: None,
             last_transaction_ends: None,
             last_span_ends: None,
+            last_due: Timestamp::ZERO,
             settled_connecting_ns: 0,
             settled_failures: 0,
             recent: VecDeque::with_capacity(RECENT_SPANS + 1),
@@ -54,6 +56,7 @@ impl Timeline {
     }
 
     pub(super) fn transaction(&mut self, record: &TransactionRecord) {
+        self.last_due = self.last_due.max(record.scheduled_at);
         match record.phase {
             Phase::Ramp | Phase::Warmup => {
                 self.before_window_ends = self.before_window_ends.max(Some(record.finished_at));
@@ -105,6 +108,15 @@ impl Timeline {
     /// Whether no transaction from before the window is under way any more.
     pub(super) fn has_left_lead_in(&self) -> bool {
         self.last_transaction_ends.is_some() || self.done.is_some()
+    }
+
+    /// The moment up to which all its slots of the schedule have been heard of: it takes them in
+    /// their order.
+    pub(super) fn due_through(&self) -> Timestamp {
+        match self.done {
+            Some(_) => Timestamp::MAX,
+            None => self.last_due,
+        }
     }
 
     /// The latest moment at which a transaction of the window ended.

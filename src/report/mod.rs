@@ -2,6 +2,7 @@
 //! [`RunResult`](crate::result::RunResult) and writes to whatever it is given. No format reads a
 //! clock, and none computes a figure of its own.
 
+mod commands;
 mod preview;
 mod schedule;
 #[cfg(test)]

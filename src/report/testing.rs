@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::collector::testing::{Story, at, transaction};
 use crate::error::Signal;
 use crate::event::{
-    Abort, ClientEnd, Outcome, SpanKind, SqlState, TransactionRecord, WorkerRecord,
+    Abort, ClientEnd, CommandEnd, CommandRecord, Outcome, Phase, SpanKind, SqlState,
+    TransactionRecord, WorkerRecord,
 };
 use crate::plan::{QueryMode, StopRule, SummaryPlan};
 use crate::program::Program;
@@ -56,6 +57,7 @@ fn script(description: &str, weight: u64) -> ScriptFacts {
     ScriptFacts {
         description: description.to_owned(),
         weight,
+        commands: vec!["\\set aid 1".to_owned(), "SELECT :aid;".to_owned()],
     }
 }
 
@@ -166,6 +168,64 @@ pub(crate) fn several_scripts() -> RunResult {
     joined(facts, story.tell())
 }
 
+/// As [`timed`], with a report of commands.
+pub(crate) fn commands() -> RunResult {
+    let mut story = Story::of_seconds(1, 5);
+    story.plan.commands = vec![2];
+    story.works(0, 5, 0, 5_000);
+    for ms in (5..=5_000).step_by(5) {
+        commands_of(&mut story, 0, ms);
+    }
+    joined(facts(1, seconds(5)), story.tell())
+}
+
+/// As [`several_scripts`], with a report of commands.
+pub(crate) fn commands_of_several_scripts() -> RunResult {
+    let mut story = Story::of_seconds(1, 5);
+    story.plan.scripts = 2;
+    story.plan.commands = vec![2, 2];
+    for begin in (0..5_000).step_by(10) {
+        let script = u8::from(begin % 40 == 0);
+        story.record(TransactionRecord {
+            script,
+            ..transaction(begin, begin + 10)
+        });
+        commands_of(&mut story, script, begin + 10);
+    }
+    let facts = Facts {
+        scripts: vec![
+            script("transfer.sql", 3),
+            script("<builtin: select only>", 1),
+        ],
+        max_tries: Some(3),
+        ..facts(1, seconds(5))
+    };
+    joined(facts, story.tell())
+}
+
+/// Two commands of a transaction that ended at `ms`. Some had to be tried again.
+fn commands_of(story: &mut Story, script: u8, ms: i64) {
+    let of_second = CommandRecord {
+        client: 0,
+        script,
+        command: 1,
+        phase: Phase::Run,
+        end: CommandEnd::Done,
+        duration_ns: 4_000_000,
+    };
+    if ms % 100 == 0 {
+        let end = CommandEnd::Retried;
+        story.command(ms, CommandRecord { end, ..of_second });
+    }
+    let of_first = CommandRecord {
+        command: 0,
+        duration_ns: 1_000 + ms as u64,
+        ..of_second
+    };
+    story.command(ms, of_first);
+    story.command(ms, of_second);
+}
+
 /// Every client died of its first transaction.
 pub(crate) fn nothing_attempted() -> RunResult {
     let stop = StopRule::Transactions(3);
@@ -268,6 +328,8 @@ pub(crate) fn of_every_kind() -> Vec<(&'static str, RunResult)> {
         ("interrupted", interrupted()),
         ("reconnecting", reconnecting()),
         ("several_scripts", several_scripts()),
+        ("commands", commands()),
+        ("commands_of_several_scripts", commands_of_several_scripts()),
         ("nothing_attempted", nothing_attempted()),
         ("all_failed", all_failed()),
         ("scheduled", scheduled()),

@@ -11,7 +11,7 @@ use crate::program::Program;
 use crate::result::{Facts, Measured, RunResult, ServerActivity};
 use crate::stats::{Histogram, Stats};
 
-use super::schedule;
+use super::{commands, schedule};
 
 /// A percentile that fewer samples lie beyond is an accident of a few of them.
 const MIN_SAMPLES_BEYOND: u64 = 10;
@@ -80,6 +80,7 @@ impl<'a> Summary<'a> {
         summary.latency("", total, ours || facts.pgbench_measures());
         if ours {
             summary.percentiles();
+            summary.errors();
             summary.lines(schedule::account(facts, &result.measured));
         }
         summary.lines(schedule::lag(facts, total));
@@ -90,7 +91,10 @@ impl<'a> Summary<'a> {
             true => summary.reconnections(),
             false => summary.initial_connection(),
         }
-        summary.scripts();
+        match result.facts.scripts.len() {
+            1 => summary.lines(commands::tables(&result.facts, &result.measured, 0, "")),
+            _ => summary.scripts(),
+        }
         summary
     }
 
@@ -245,6 +249,24 @@ impl<'a> Summary<'a> {
                 self.measured,
                 &self.facts.summary.percentiles,
             ));
+        }
+    }
+
+    /// What ended transactions that were not processed, and how long those took that failed.
+    fn errors(&mut self) {
+        let total = &self.measured.total;
+        if total.errors.total() > 0 {
+            line!(self, "errors = {}", total.errors);
+        }
+        let failed = &total.failed_latency;
+        if failed.count() > 0 {
+            line!(
+                self,
+                "failed transactions took = average {:.3}, {}, max {:.3} ms",
+                failed.mean_ns() / 1e6,
+                percentiles_ms(failed, &[99.0]),
+                failed.max_ns() as f64 / 1e6
+            );
         }
     }
 
@@ -426,12 +448,9 @@ impl<'a> Summary<'a> {
         );
     }
 
-    /// One block a script, where there are several.
+    /// One block a script.
     fn scripts(&mut self) {
         let (facts, measured) = (self.facts, self.measured);
-        if facts.scripts.len() < 2 {
-            return;
-        }
         let weights: u64 = facts.scripts.iter().map(|script| script.weight).sum();
         let attempted_by_all = measured.total.attempted();
         for (index, (script, stats)) in facts.scripts.iter().zip(&measured.scripts).enumerate() {
@@ -461,12 +480,13 @@ impl<'a> Summary<'a> {
                 self.late(" - ", stats);
             }
             self.latency(" - ", stats, true);
+            self.lines(commands::tables(facts, measured, index, " - "));
         }
     }
 }
 
 /// `p50 1.468, p90 2.289`, in milliseconds.
-fn percentiles_ms(distribution: &Histogram, percents: &[f64]) -> String {
+pub(super) fn percentiles_ms(distribution: &Histogram, percents: &[f64]) -> String {
     let one = |&percent: &f64| match distribution.samples_beyond(percent) {
         // All of them: the largest, which is no estimate.
         0 if percent == 100.0 => {
@@ -662,7 +682,11 @@ mod tests {
             let text = text_of(&result);
             let block: Vec<&str> = text
                 .lines()
-                .take_while(|line| !line.starts_with("SQL script"))
+                .take_while(|line| {
+                    !["SQL script", "statement"]
+                        .iter()
+                        .any(|table| line.starts_with(table))
+                })
                 .collect();
             let place = |start: &str| block.iter().position(|line| line.starts_with(start));
 

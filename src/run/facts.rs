@@ -98,6 +98,12 @@ fn script_facts(run: &RunContext) -> Vec<ScriptFacts> {
         .map(|weighted| ScriptFacts {
             description: weighted.script.name.clone(),
             weight: weighted.weight.into(),
+            commands: weighted
+                .script
+                .commands
+                .iter()
+                .map(|command| String::from_utf8_lossy(&command.text).into_owned())
+                .collect(),
         })
         .collect()
 }

@@ -95,6 +95,7 @@ fn log_context(run: &RunContext) -> LogContext {
             .collect(),
         clock: run.clock.clone(),
         stop: run.plan.load.stop,
+        scheduled: run.schedule.is_some(),
         ramp: run.plan.load.lead_in.ramp,
         warmup: run.plan.load.lead_in.warmup,
         samples: (0..run.plan.load.threads)

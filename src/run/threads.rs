@@ -13,6 +13,7 @@ use crate::error::{Error, Report as Problem, Signal};
 use crate::event::{Event, ToCollector};
 use crate::program::Program;
 use crate::result::Measured;
+use crate::schedule::Schedule;
 use crate::server::ServerFacts;
 use crate::worker::{Control, Notice, Recorder, Worker};
 
@@ -131,7 +132,17 @@ fn spawn_collector(
         clients: run.plan.load.clients,
         workers: run.plan.load.threads,
         scripts: run.plan.scripts.scripts.len(),
+        commands: match run.plan.per_command {
+            true => {
+                let scripts = run.plan.scripts.scripts.iter();
+                scripts
+                    .map(|weighted| weighted.script.commands.len())
+                    .collect()
+            }
+            false => Vec::new(),
+        },
         stop: run.plan.load.stop,
+        rate: run.schedule.as_ref().map(Schedule::rate),
         lead_in: run.plan.load.lead_in.total(),
         latency_limit: run.plan.load.latency_limit,
         with_retries: run.plan.load.max_tries != Some(1),

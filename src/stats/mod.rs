@@ -1,10 +1,14 @@
 //! What is known about a set of transactions: counts and distributions. Figures are accumulated by
 //! [`Stats::record`] and [`Stats::merge`] and by nothing else. Knows neither threads nor output.
 
+mod commands;
+mod errors;
 mod histogram;
 mod noise;
 mod series;
 
+pub use commands::CommandStats;
+pub use errors::{ErrorKind, Errors};
 pub use histogram::Histogram;
 pub use noise::Noise;
 pub use series::{Point, Series};
@@ -24,6 +28,8 @@ pub struct Stats {
     pub failed: Failures,
     /// Transactions that ended with their client, their connection or the run.
     pub aborted: Aborts,
+    /// Failed and aborted transactions by what ended them.
+    pub errors: Errors,
     /// Processed transactions whose latency exceeds the limit.
     pub late: u64,
     /// Processed and failed transactions that were tried more than once.
@@ -48,6 +54,9 @@ impl Stats {
     /// Adds one transaction. Processed ones slower than `latency_limit_ns` are late.
     pub fn record(&mut self, record: &TransactionRecord, latency_limit_ns: Option<u64>) {
         self.untimed_ns += record.untimed_ns;
+        if let Some(kind) = ErrorKind::of(record) {
+            self.errors.add(kind, 1);
+        }
         match record.outcome {
             Outcome::Processed => {
                 let latency_ns = record.latency_ns();
@@ -77,6 +86,7 @@ impl Stats {
         self.skipped += other.skipped;
         self.failed.merge(&other.failed);
         self.aborted.merge(&other.aborted);
+        self.errors.merge(&other.errors);
         self.late += other.late;
         self.retried += other.retried;
         self.retries += other.retries;
@@ -262,6 +272,7 @@ mod tests {
         );
         assert_eq!((stats.retried, stats.retries), (2, 5));
         assert_eq!((stats.attempted(), stats.recorded()), (6, 11));
+        assert_eq!(stats.errors.total(), 8);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The file of intervals: a CSV row for each, all scripts together, then, where there are several, a
 //! row for each script. Every transaction is in exactly one interval: the one in which it ended, or
-//! the last of its phase, if it outlasted that.
+//! the last of its phase, if it outlasted that. Under a rate it was due in the one that its slot is
+//! in, for which rows wait until every client has told of its later slots, but not for ever.
 
 use std::time::Duration;
 
 use super::row_file::RowFile;
 use super::text::{Cells, script_cells, signed_micros};
 use super::transactions::phase;
-use super::{Log, LogContext};
+use super::{Known, Log, LogContext};
 use crate::collector::intervals::{Interval, Intervals, Kept};
 use crate::collector::nanos;
 use crate::event::{ConnectionRecord, Phase, SpanKind, TransactionRecord};
@@ -34,7 +35,7 @@ const COLUMNS: [Column; 21] = [
     ("clients_connected", |cells, row| {
         cells.integer(row.connected)
     }),
-    ("due", |cells, row| cells.count(row.stats.recorded())),
+    ("due", |cells, row| cells.count(row.due)),
     ("processed", |cells, row| cells.count(row.stats.processed)),
     ("failed", |cells, row| cells.count(row.stats.failed.total())),
     ("skipped", |cells, row| cells.count(row.stats.skipped)),
@@ -71,6 +72,10 @@ const COLUMNS: [Column; 21] = [
     ("checkpoint", |cells, _| cells.count(0)),
 ];
 
+/// Intervals by which rows stay behind, at most, for transactions that were due in them and are
+/// still under way. What takes longer counts as due in the first interval that is not written yet.
+const HELD_INTERVALS: u64 = 10;
+
 /// The name of the row of all scripts.
 const ALL: &[u8] = b"all";
 
@@ -81,6 +86,9 @@ struct Row<'a> {
     start_us: i64,
     phase: Phase,
     script: &'a [u8],
+    /// Transactions that were due in the interval.
+    due: u64,
+    /// Those that ended in it.
     stats: &'a Stats,
     /// Clients that were connected at the end of the interval.
     connected: i64,
@@ -93,6 +101,9 @@ pub struct IntervalLog {
     file: [RowFile; 1],
     cells: Cells,
     scripts: Vec<Vec<u8>>,
+    interval_ns: u64,
+    /// Whether transactions are due by a schedule, or else when they end.
+    scheduled: bool,
     /// The phases in their order, whatever their length.
     parts: [Part; 3],
     window_begins: Option<Timestamp>,
@@ -121,10 +132,24 @@ struct Part {
 #[derive(Default)]
 struct InInterval {
     /// By script, as far as there was something.
-    scripts: Vec<Stats>,
+    scripts: Vec<OfScript>,
     connects: u64,
     /// Clients that connected less those that disconnected.
     connected: i64,
+}
+
+/// What is kept of a script in an interval.
+#[derive(Default)]
+struct OfScript {
+    due: u64,
+    stats: Stats,
+}
+
+impl OfScript {
+    fn merge(&mut self, other: &Self) {
+        self.due += other.due;
+        self.stats.merge(&other.stats);
+    }
 }
 
 impl Kept for InInterval {
@@ -138,15 +163,15 @@ impl Kept for InInterval {
 }
 
 impl InInterval {
-    fn script(&mut self, index: usize) -> &mut Stats {
+    fn script(&mut self, index: usize) -> &mut OfScript {
         if self.scripts.len() <= index {
-            self.scripts.resize_with(index + 1, Stats::default);
+            self.scripts.resize_with(index + 1, OfScript::default);
         }
         &mut self.scripts[index]
     }
 
-    fn total(&self) -> Stats {
-        let mut total = Stats::default();
+    fn total(&self) -> OfScript {
+        let mut total = OfScript::default();
         self.scripts.iter().for_each(|script| total.merge(script));
         total
     }
@@ -154,9 +179,8 @@ impl InInterval {
 
 impl IntervalLog {
     /// The names of the columns.
-    pub(super) fn header() -> Vec<u8> {
-        let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
-        names.join(",").into_bytes()
+    pub(super) fn columns() -> Vec<&'static str> {
+        COLUMNS.iter().map(|(name, _)| *name).collect()
     }
 
     /// Rows of intervals of `length` into `file`, which has its header already.
@@ -166,18 +190,21 @@ impl IntervalLog {
             StopRule::Transactions(_) => None,
         };
         let window_ns = window_length.map(nanos);
+        let interval_ns = nanos(length).max(1);
         let (ramp_ns, warmup_ns) = (nanos(context.ramp), nanos(context.warmup));
         let part = |phase, before_window_ns, length_ns, expected_ns| Part {
             phase,
             before_window_ns,
             length_ns,
-            intervals: Intervals::new(nanos(length), expected_ns),
+            intervals: Intervals::new(interval_ns, expected_ns),
             latest_ns: 0,
         };
         IntervalLog {
             file: [file],
-            cells: Cells::separated_by(b','),
+            cells: Cells::default(),
             scripts: script_cells(&context.script_names),
+            interval_ns,
+            scheduled: context.scheduled,
             parts: [
                 part(
                     Phase::Ramp,
@@ -196,6 +223,17 @@ impl IntervalLog {
         }
     }
 
+    /// How far all is known that belongs into the rows of a phase, counted from its beginning.
+    fn known_ns(&self, part: &Part, known: Known, window_begins: Timestamp) -> u64 {
+        let through_ns = part.since_begin_ns(known.through, window_begins);
+        if !self.scheduled {
+            return through_ns;
+        }
+        let longest_ns = self.interval_ns.saturating_mul(HELD_INTERVALS);
+        let due_ns = part.since_begin_ns(known.due_through, window_begins);
+        through_ns.min(due_ns.max(through_ns.saturating_sub(longest_ns)))
+    }
+
     /// Writes the intervals of a phase that `close` finds closed.
     fn write_closed(
         &mut self,
@@ -212,13 +250,14 @@ impl IntervalLog {
         self.connected += interval.kept.connected;
         let start_ns = i128::from(interval.begins_ns) - i128::from(part.before_window_ns);
         let total = interval.kept.total();
-        self.transactions += total.recorded();
+        self.transactions += total.stats.recorded();
         let mut row = Row {
             interval,
             start_us: signed_micros(start_ns),
             phase: part.phase,
             script: ALL,
-            stats: &total,
+            due: total.due,
+            stats: &total.stats,
             connected: self.connected,
             connects: interval.kept.connects,
         };
@@ -226,11 +265,13 @@ impl IntervalLog {
         if self.scripts.len() < 2 {
             return;
         }
-        let none = Stats::default();
+        let none = OfScript::default();
         row.connects = 0;
         for (index, name) in self.scripts.iter().enumerate() {
             row.script = name;
-            row.stats = interval.kept.scripts.get(index).unwrap_or(&none);
+            let of_script = interval.kept.scripts.get(index).unwrap_or(&none);
+            row.due = of_script.due;
+            row.stats = &of_script.stats;
             push(&mut self.cells, &mut self.file[0], &row);
         }
     }
@@ -274,8 +315,14 @@ impl Log for IntervalLog {
             Phase::Warmup => &mut self.parts[1],
             Phase::Run => &mut self.parts[2],
         };
-        let kept = part.at(record.finished_at, begins);
-        kept.script(usize::from(record.script)).record(record, None);
+        let due_at = match self.scheduled {
+            true => record.scheduled_at,
+            false => record.finished_at,
+        };
+        let script = usize::from(record.script);
+        part.at(due_at, begins).script(script).due += 1;
+        let ended_in = part.at(record.finished_at, begins);
+        ended_in.script(script).stats.record(record, None);
     }
 
     fn connection(&mut self, span: &ConnectionRecord) {
@@ -304,15 +351,15 @@ impl Log for IntervalLog {
         }
     }
 
-    fn complete_through(&mut self, known: Timestamp, lead_in_over: bool) {
+    fn complete_through(&mut self, known: Known) {
         let Some(begins) = self.window_begins else {
             return;
         };
         for index in 0..self.parts.len() {
             let part = &self.parts[index];
-            let known_ns = part.since_begin_ns(known, begins);
+            let known_ns = self.known_ns(part, known, begins);
             match part.length_ns {
-                Some(length_ns) if lead_in_over => {
+                Some(length_ns) if known.lead_in_over => {
                     self.write_closed(index, |intervals| intervals.close_rest(length_ns));
                 }
                 Some(length_ns @ 1..) => {
@@ -358,6 +405,7 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    use super::super::row_file::Form;
     use super::*;
     use crate::collector::testing::{Memory, Story, at, log_context, transaction};
     use crate::event::{Abort, Outcome, SqlState};
@@ -386,13 +434,17 @@ mod tests {
             warmup: lead_in / 4 * 3,
             ..log_context(scripts)
         };
+        log_of(memory, length_ms, &context)
+    }
+
+    fn log_of(memory: &Memory, length_ms: u64, context: &LogContext) -> Box<dyn Log> {
         let file = RowFile::new(
             Box::new(memory.clone()),
             Path::new("intervals.csv"),
-            IntervalLog::header(),
+            Form::Csv(IntervalLog::columns()),
         );
         let length = Duration::from_millis(length_ms);
-        Box::new(IntervalLog::new(file, length, &context))
+        Box::new(IntervalLog::new(file, length, context))
     }
 
     fn cells(memory: &Memory) -> Vec<Vec<String>> {
@@ -527,6 +579,86 @@ lost,retries,tps,latency_avg_us,p50_us,p90_us,p99_us,max_us,lag_avg_us,connects,
         story.tell();
         let names = ["clients_connected", "connects", "due"];
         assert_eq!(columns(&memory, &names), ["1 2 2", "0 1 1"]);
+    }
+
+    /// A client is stuck from 0.5 s to 3.2 s; what was due meanwhile comes late, but for one it
+    /// has to skip. The other has nothing to do.
+    #[test]
+    fn under_a_rate_transactions_are_due_when_they_were_scheduled() {
+        let memory = Memory::default();
+        let stop = StopRule::Time(Duration::from_secs(4));
+        let context = LogContext {
+            stop,
+            scheduled: true,
+            ..log_context(&["s"])
+        };
+        let mut story = Story::new(1, stop);
+        story.logs = vec![log_of(&memory, 1_000, &context)];
+        let slot_and_span = [
+            (400, 500, 3_200),
+            (1_500, 3_200, 3_300),
+            (2_500, 3_300, 3_400),
+        ];
+        for (slot, from, to) in slot_and_span {
+            story.record(TransactionRecord {
+                scheduled_at: at(slot),
+                ..transaction(from, to)
+            });
+        }
+        story.record(TransactionRecord {
+            outcome: Outcome::Skipped,
+            scheduled_at: at(2_700),
+            ..transaction(3_400, 3_400)
+        });
+        story.tell();
+        let names = ["due", "processed", "skipped", "lag_avg_us"];
+        assert_eq!(
+            columns(&memory, &names),
+            [
+                "1 0 0 0.000000",
+                "1 0 0 0.000000",
+                "2 0 0 0.000000",
+                "0 3 1 866666.666667"
+            ]
+        );
+    }
+
+    #[test]
+    fn rows_wait_for_what_was_due_in_them_but_not_for_ever() {
+        let memory = Memory::default();
+        let context = LogContext {
+            scheduled: true,
+            ..log_context(&["s"])
+        };
+        let mut log = log_of(&memory, 1_000, &context);
+        log.begin_window(at(0));
+        let mut rows_when = |through_ms, due_through_ms| {
+            log.complete_through(Known {
+                through: at(through_ms),
+                due_through: at(due_through_ms),
+                lead_in_over: true,
+            });
+            log.flush();
+            memory.text().lines().count() - 1
+        };
+        assert_eq!(rows_when(3_000, 500), 0);
+        assert_eq!(rows_when(3_000, 2_100), 2);
+        assert_eq!(rows_when(11_900, 2_100), 2);
+        assert_eq!(rows_when(13_900, 2_100), 3);
+        log.transaction(
+            0,
+            &TransactionRecord {
+                scheduled_at: at(2_200),
+                ..transaction(2_300, 13_000)
+            },
+        );
+        log.end(at(14_000));
+        log.finish();
+        let due = columns(&memory, &["due"]);
+        assert_eq!(
+            (due.len(), due[2].as_str(), due[3].as_str()),
+            (14, "0", "1")
+        );
     }
 
     /// Two clients in a warm-up of three seconds after a ramp of one; a transaction of the warm-up

@@ -15,7 +15,7 @@ pub use transactions::TransactionLog;
 
 use std::time::Duration;
 
-use self::row_file::RowFile;
+use self::row_file::{Form, RowFile};
 use self::sampling::Sampling;
 use crate::error::Error;
 use crate::event::{ConnectionRecord, TransactionRecord};
@@ -44,12 +44,22 @@ pub trait Log: Send {
     /// A client connected, failed to, or disconnected.
     fn connection(&mut self, _span: &ConnectionRecord) {}
 
-    /// All that ended before `known` has been told; `lead_in_over` says that no transaction from
-    /// before the window is under way any more.
-    fn complete_through(&mut self, _known: Timestamp, _lead_in_over: bool) {}
+    /// So much has been told.
+    fn complete_through(&mut self, _known: Known) {}
 
     /// Everything has been told, and the window, with the last transaction in it, ended here.
     fn end(&mut self, _ends: Timestamp) {}
+}
+
+/// How far all that happened has been told.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// All that ended before this moment.
+    pub through: Timestamp,
+    /// Under a rate: what became of all transactions that were due before this moment.
+    pub due_through: Timestamp,
+    /// No transaction from before the window is under way any more.
+    pub lead_in_over: bool,
 }
 
 impl dyn Log {
@@ -87,6 +97,8 @@ pub struct LogContext {
     pub clock: Clock,
     /// When the run is to end.
     pub stop: StopRule,
+    /// Whether transactions are due by a schedule.
+    pub scheduled: bool,
     /// How long clients are added, before the warm-up.
     pub ramp: Duration,
     /// How long the warm-up lasts, before the window.
@@ -103,13 +115,14 @@ pub fn open_log(plan: &LogPlan, context: &LogContext) -> Result<Box<dyn Log>, Er
     let sampling = |rate: Option<f64>| rate.map(|rate| Sampling::new(rate, &context.samples));
     Ok(match (&plan.format, &plan.rows) {
         (LogFormat::Csv(style), LogRows::Transactions { sampling_rate }) => {
-            let header = TransactionLog::header(style.time);
-            let file = RowFile::create(&plan.path, header, style.rows_each_file)?;
+            let form = Form::Csv(TransactionLog::columns(style.time));
+            let file = RowFile::create(&plan.path, form, style.rows_each_file)?;
             let sampling = sampling(*sampling_rate);
             Box::new(TransactionLog::new(file, style.time, sampling, context))
         }
         (LogFormat::Csv(style), LogRows::Intervals(length)) => {
-            let file = RowFile::create(&plan.path, IntervalLog::header(), style.rows_each_file)?;
+            let form = Form::Csv(IntervalLog::columns());
+            let file = RowFile::create(&plan.path, form, style.rows_each_file)?;
             Box::new(IntervalLog::new(file, *length, context))
         }
         (LogFormat::Pgbench(fields), LogRows::Transactions { sampling_rate }) => {
@@ -131,6 +144,7 @@ pub fn open_log(plan: &LogPlan, context: &LogContext) -> Result<Box<dyn Log>, Er
 /// # Errors
 /// [`Error::Io`] if it cannot be created.
 pub fn open_intervals(plan: &IntervalPlan, context: &LogContext) -> Result<Box<dyn Log>, Error> {
-    let file = RowFile::create(&plan.path, IntervalLog::header(), None)?;
+    let form = Form::Csv(IntervalLog::columns());
+    let file = RowFile::create(&plan.path, form, None)?;
     Ok(Box::new(IntervalLog::new(file, plan.length, context)))
 }

@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::Log;
-use super::row_file::{RowFile, numbered};
+use super::row_file::{Form, RowFile, numbered};
 use super::sampling::Sampling;
 use super::text::{Cells, signed_micros, whole_micros};
+use super::{Known, Log};
 use crate::error::Error;
 use crate::event::{Failure, Outcome, Phase, TransactionRecord};
 use crate::plan::PgbenchFields;
@@ -23,8 +23,8 @@ use crate::time::{Clock, Timestamp};
 pub(super) fn create_files(path: &Path, threads: usize) -> Result<Vec<RowFile>, Error> {
     (0..threads as u64)
         .map(|thread| match thread {
-            0 => RowFile::create(path, Vec::new(), None),
-            _ => RowFile::create(&numbered(path, thread), Vec::new(), None),
+            0 => RowFile::create(path, Form::Blanks, None),
+            _ => RowFile::create(&numbered(path, thread), Form::Blanks, None),
         })
         .collect()
 }
@@ -64,7 +64,7 @@ impl PgbenchTransactions {
             fields,
             sampling,
             clock,
-            cells: Cells::separated_by(b' '),
+            cells: Cells::default(),
         }
     }
 
@@ -156,7 +156,7 @@ impl PgbenchIntervals {
             length_us: (length.as_secs().max(1) as i64).saturating_mul(1_000_000),
             transactions: 0,
             clock,
-            cells: Cells::separated_by(b' '),
+            cells: Cells::default(),
         }
     }
 
@@ -166,6 +166,10 @@ impl PgbenchIntervals {
             self.write(thread);
             self.begins_us[thread] += self.length_us;
         }
+    }
+
+    fn advance_all(&mut self, unix_us: i64) {
+        (0..self.files.len()).for_each(|thread| self.advance(thread, unix_us));
     }
 
     fn write(&mut self, thread: usize) {
@@ -206,15 +210,14 @@ impl Log for PgbenchIntervals {
         self.open[thread].add(record);
     }
 
-    fn complete_through(&mut self, known: Timestamp, _lead_in_over: bool) {
-        let unix_us = self.unix_us(known);
-        (0..self.files.len()).for_each(|thread| self.advance(thread, unix_us));
+    fn complete_through(&mut self, known: Known) {
+        self.advance_all(self.unix_us(known.through));
     }
 
     /// The interval that the end falls into is written too.
     fn end(&mut self, ends: Timestamp) {
-        self.complete_through(ends, true);
         let unix_us = self.unix_us(ends);
+        self.advance_all(unix_us);
         for thread in 0..self.files.len() {
             if self.begins_us[thread] < unix_us || self.open[thread] != Aggregate::default() {
                 self.write(thread);
@@ -335,7 +338,7 @@ mod tests {
         let memories: Vec<Memory> = memories.iter().map(|()| Memory::default()).collect();
         let files = memories.iter().map(|memory| {
             let file = Box::new(memory.clone());
-            RowFile::new(file, Path::new("pgbench_log.1"), Vec::new())
+            RowFile::new(file, Path::new("pgbench_log.1"), Form::Blanks)
         });
         let files = files.collect();
         (memories, files)

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use csv::{QuoteStyle, Writer, WriterBuilder};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -17,19 +18,55 @@ use crate::error::Error;
 /// Bytes kept before they are given to the file: some 2,500 rows.
 const BUFFER_BYTES: usize = 256 * 1024;
 
+/// What the lines of a file look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// CSV, below a header with the names of these columns.
+    Csv(Vec<&'static str>),
+    /// pgbench's: no header, a blank between fields, none of which has one in it.
+    Blanks,
+}
+
+impl Form {
+    /// A writer of such lines, header first.
+    fn writer(&self, output: Output) -> Writer<Output> {
+        let mut builder = WriterBuilder::new();
+        builder.buffer_capacity(BUFFER_BYTES);
+        match self {
+            Form::Csv(columns) => {
+                let mut writer = builder.from_writer(output);
+                writer
+                    .write_record(columns)
+                    .expect("the first row has any length, and an output never fails");
+                writer
+            }
+            Form::Blanks => builder
+                .delimiter(b' ')
+                .quote_style(QuoteStyle::Never)
+                .from_writer(output),
+        }
+    }
+
+    fn header_lines(&self) -> u64 {
+        match self {
+            Form::Csv(_) => 1,
+            Form::Blanks => 0,
+        }
+    }
+}
+
 /// A file, or with a split a row of files.
 pub struct RowFile {
     /// As the user named it.
     path: PathBuf,
-    /// The first line of each file; empty for none.
-    header: Vec<u8>,
+    form: Form,
     split: Option<Split>,
-    output: Output,
-    buffer: Vec<u8>,
+    writer: Writer<Output>,
     rows_in_file: u64,
     rows_offered: u64,
-    /// Rows that earlier files of a split took.
+    /// Rows that files took that were ended.
     rows_taken_before: u64,
+    failure: Option<io::Error>,
     failure_told: bool,
 }
 
@@ -42,13 +79,13 @@ struct Split {
 
 impl RowFile {
     /// Creates the file, replacing one of that name; with `rows_each` the first of `PATH.1`, `PATH.2`
-    /// and so on. Its first line is `header`, unless that is empty.
+    /// and so on.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be created.
     pub(super) fn create(
         path: &Path,
-        header: Vec<u8>,
+        form: Form,
         rows_each: Option<u64>,
     ) -> Result<RowFile, Error> {
         let split = rows_each.map(|rows_each| Split {
@@ -62,25 +99,23 @@ impl RowFile {
         let file = File::create(&first).map_err(|source| Error::io("create", &first, source))?;
         Ok(RowFile {
             split,
-            ..RowFile::new(Box::new(file), path, header)
+            ..RowFile::new(Box::new(file), path, form)
         })
     }
 
     /// Rows into any writer; `path` is what it is called.
-    pub(super) fn new(file: Box<dyn Write + Send>, path: &Path, header: Vec<u8>) -> RowFile {
-        let mut rows = RowFile {
+    pub(super) fn new(file: Box<dyn Write + Send>, path: &Path, form: Form) -> RowFile {
+        RowFile {
             path: path.to_owned(),
-            header,
+            writer: form.writer(Output::new(file, is_compressed(path))),
+            form,
             split: None,
-            output: Output::new(file, is_compressed(path)),
-            buffer: Vec::with_capacity(BUFFER_BYTES),
             rows_in_file: 0,
             rows_offered: 0,
             rows_taken_before: 0,
+            failure: None,
             failure_told: false,
-        };
-        rows.begin();
-        rows
+        }
     }
 
     /// Adds a row; the cells are empty afterwards.
@@ -92,24 +127,22 @@ impl RowFile {
         {
             self.next_file();
         }
-        row.move_line_into(&mut self.buffer);
+        self.writer
+            .write_byte_record(row.record())
+            .expect("rows have the cells of their header, and an output never fails");
+        row.clear();
         self.rows_in_file += 1;
         self.rows_offered += 1;
-        if self.buffer.len() >= BUFFER_BYTES {
-            self.spill();
-        }
     }
 
     /// Gives all rows to the file, so that a reader finds them.
     pub(super) fn flush(&mut self) {
-        self.spill();
-        self.output.flush();
+        self.writer.flush().expect("an output never fails");
     }
 
     /// Gives the rest to the file and ends it.
     pub(super) fn finish(&mut self) {
-        self.spill();
-        self.output.finish();
+        self.go_on_with(Output::none());
     }
 
     /// What went wrong with the file, the first time that this is asked after it did.
@@ -117,7 +150,7 @@ impl RowFile {
         if self.failure_told {
             return None;
         }
-        let failure = self.output.failure.as_ref()?;
+        let failure = self.failure()?;
         self.failure_told = true;
         Some(format!(
             "could not write \"{}\": {failure}",
@@ -132,8 +165,7 @@ impl RowFile {
 
     /// Rows that the file took whole. Of a compressed file only what was flushed is known.
     pub(super) fn rows_written(&self) -> u64 {
-        let header = u64::from(!self.header.is_empty());
-        self.rows_taken_before + self.output.lines_taken.saturating_sub(header)
+        self.rows_taken_before + self.rows_taken(self.writer.get_ref())
     }
 
     /// Rows that it did not take.
@@ -143,19 +175,13 @@ impl RowFile {
 
     /// Why not, in the system's words.
     pub(super) fn failure(&self) -> Option<String> {
-        self.output.failure.as_ref().map(io::Error::to_string)
+        let failure = self.failure.as_ref();
+        let failure = failure.or(self.writer.get_ref().failure.as_ref());
+        failure.map(io::Error::to_string)
     }
 
-    fn begin(&mut self) {
-        if !self.header.is_empty() {
-            self.buffer.extend_from_slice(&self.header);
-            self.buffer.push(b'\n');
-        }
-    }
-
-    fn spill(&mut self) {
-        self.output.write(&self.buffer);
-        self.buffer.clear();
+    fn rows_taken(&self, output: &Output) -> u64 {
+        output.lines_taken.saturating_sub(self.form.header_lines())
     }
 
     /// A failure stays: rows after a gap would be taken for all there were.
@@ -164,16 +190,25 @@ impl RowFile {
         split.number += 1;
         self.rows_in_file = 0;
         let path = numbered(&self.path, split.number);
-        self.finish();
-        if self.output.failure.is_some() {
+        self.go_on_with(Output::none());
+        if self.failure.is_some() {
             return;
         }
-        self.rows_taken_before = self.rows_written();
         match File::create(&path) {
-            Ok(file) => self.output = Output::new(Box::new(file), is_compressed(&path)),
-            Err(error) => self.output = Output::failed(error),
+            Ok(file) => self.go_on_with(Output::new(Box::new(file), is_compressed(&path))),
+            Err(error) => self.failure = Some(error),
         }
-        self.begin();
+    }
+
+    /// Ends the present file and writes from now on to `output`.
+    fn go_on_with(&mut self, output: Output) {
+        let writer = std::mem::replace(&mut self.writer, self.form.writer(output));
+        let Ok(mut ended) = writer.into_inner() else {
+            unreachable!("an output never fails");
+        };
+        ended.finish();
+        self.rows_taken_before += self.rows_taken(&ended);
+        self.failure = self.failure.take().or(ended.failure);
     }
 }
 
@@ -194,7 +229,8 @@ fn is_compressed(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(b".gz")
 }
 
-/// Where bytes go, and what became of them. No cell contains a line end, so lines are rows.
+/// Where bytes go, and what became of them. As a writer it never fails: after the first error it
+/// takes what it is given and drops it. No cell contains a line end, so lines are rows.
 struct Output {
     sink: Sink,
     lines_taken: u64,
@@ -208,6 +244,20 @@ enum Sink {
         encoder: GzEncoder<Box<dyn Write + Send>>,
         lines_held: u64,
     },
+    /// There is no file, or none any more.
+    None,
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.attempt(|output| output.try_write(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.attempt(|output| output.try_flush(false));
+        Ok(())
+    }
 }
 
 impl Output {
@@ -222,34 +272,26 @@ impl Output {
         };
         Output {
             sink,
+            ..Output::none()
+        }
+    }
+
+    /// One that drops everything.
+    fn none() -> Self {
+        Output {
+            sink: Sink::None,
             lines_taken: 0,
             failure: None,
         }
     }
 
-    /// One that takes nothing.
-    fn failed(error: io::Error) -> Self {
-        Output {
-            failure: Some(error),
-            ..Output::new(Box::new(io::sink()), false)
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        if self.failure.is_none() {
-            self.failure = self.try_write(bytes).err();
-        }
-    }
-
-    fn flush(&mut self) {
-        if self.failure.is_none() {
-            self.failure = self.try_flush(false).err();
-        }
-    }
-
     fn finish(&mut self) {
+        self.attempt(|output| output.try_flush(true));
+    }
+
+    fn attempt(&mut self, action: impl FnOnce(&mut Self) -> io::Result<()>) {
         if self.failure.is_none() {
-            self.failure = self.try_flush(true).err();
+            self.failure = action(self).err();
         }
     }
 
@@ -264,6 +306,7 @@ impl Output {
                 *lines_held += lines(bytes);
                 return Ok(());
             }
+            Sink::None => return Ok(()),
         };
         while !bytes.is_empty() {
             let taken = match file.write(bytes) {
@@ -292,6 +335,7 @@ impl Output {
                 self.lines_taken += std::mem::take(lines_held);
                 Ok(())
             }
+            Sink::None => Ok(()),
         }
     }
 }
@@ -306,8 +350,12 @@ mod tests {
     use crate::collector::testing::{Memory, SmallDisk};
     use std::io::Read;
 
+    fn form() -> Form {
+        Form::Csv(vec!["n"])
+    }
+
     fn push(file: &mut RowFile, number: i64) {
-        let mut cells = Cells::separated_by(b',');
+        let mut cells = Cells::default();
         cells.integer(number);
         file.push(&mut cells);
     }
@@ -337,7 +385,7 @@ mod tests {
     fn a_name_that_says_so_is_compressed_and_complete() {
         let memory = Memory::default();
         let path = Path::new("log.csv.gz");
-        let mut file = RowFile::new(Box::new(memory.clone()), path, b"n".to_vec());
+        let mut file = RowFile::new(Box::new(memory.clone()), path, form());
         push(&mut file, 1);
         file.flush();
         assert_eq!(file.rows_written(), 1);
@@ -351,7 +399,7 @@ mod tests {
     #[test]
     fn rows_that_a_compressed_file_did_not_take_are_lost() {
         let path = Path::new("log.csv.gz");
-        let mut file = RowFile::new(Box::new(SmallDisk(40)), path, b"n".to_vec());
+        let mut file = RowFile::new(Box::new(SmallDisk(40)), path, form());
         push(&mut file, 1);
         file.flush();
         for number in 0..10_000 {
@@ -366,7 +414,7 @@ mod tests {
     fn a_split_goes_on_in_the_next_file_header_and_all() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("log.csv");
-        let mut file = RowFile::create(&path, b"n".to_vec(), Some(2)).expect("it can be created");
+        let mut file = RowFile::create(&path, form(), Some(2)).expect("it can be created");
         (1..=5).for_each(|number| push(&mut file, number));
         file.finish();
         assert_eq!((file.rows_written(), file.rows_lost()), (5, 0));
@@ -381,7 +429,7 @@ mod tests {
     fn a_split_that_cannot_go_on_counts_what_is_lost() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("log.csv");
-        let mut file = RowFile::create(&path, b"n".to_vec(), Some(2)).expect("it can be created");
+        let mut file = RowFile::create(&path, form(), Some(2)).expect("it can be created");
         std::fs::create_dir(numbered(&path, 2)).expect("the directory is ours");
         (1..=5).for_each(|number| push(&mut file, number));
         file.finish();

@@ -2,40 +2,31 @@
 
 use std::io::Write;
 
+use csv::ByteRecord;
 use jiff::tz::TimeZone;
 
 use crate::plan::LogTime;
 
 /// The cells of one row, in memory that is used again for the next.
+#[derive(Default)]
 pub(super) struct Cells {
-    bytes: Vec<u8>,
-    separator: u8,
+    record: ByteRecord,
     integer: itoa::Buffer,
+    decimal: Vec<u8>,
 }
 
 impl Cells {
-    /// No cells yet; this byte will stand between them.
-    pub(super) fn separated_by(separator: u8) -> Self {
-        Cells {
-            bytes: Vec::with_capacity(256),
-            separator,
-            integer: itoa::Buffer::new(),
-        }
-    }
-
-    /// Adds text that needs no quotes.
+    /// Adds text.
     #[inline]
     pub(super) fn text(&mut self, text: &[u8]) {
-        self.bytes.extend_from_slice(text);
-        self.bytes.push(self.separator);
+        self.record.push_field(text);
     }
 
     /// Adds a whole number.
     #[inline]
     pub(super) fn integer(&mut self, value: i64) {
-        self.bytes
-            .extend_from_slice(self.integer.format(value).as_bytes());
-        self.bytes.push(self.separator);
+        let digits = self.integer.format(value);
+        self.record.push_field(digits.as_bytes());
     }
 
     /// Adds a count.
@@ -45,16 +36,16 @@ impl Cells {
 
     /// Adds a sum, which may exceed 64 bits.
     pub(super) fn sum(&mut self, value: u128) {
-        self.bytes
-            .extend_from_slice(self.integer.format(value).as_bytes());
-        self.bytes.push(self.separator);
+        let digits = self.integer.format(value);
+        self.record.push_field(digits.as_bytes());
     }
 
     /// Adds a number with exactly six decimals: with three, a German spreadsheet would read 1.912
     /// as 1912.
     pub(super) fn six_decimals(&mut self, value: f64) {
-        write!(self.bytes, "{value:.6}").expect("memory takes all bytes");
-        self.bytes.push(self.separator);
+        self.decimal.clear();
+        write!(self.decimal, "{value:.6}").expect("memory takes all bytes");
+        self.record.push_field(&self.decimal);
     }
 
     /// Adds a duration in whole microseconds.
@@ -63,14 +54,14 @@ impl Cells {
         self.count(whole_micros(nanos));
     }
 
-    /// Ends the line and gives it away.
-    #[inline]
-    pub(super) fn move_line_into(&mut self, buffer: &mut Vec<u8>) {
-        if let Some(last) = self.bytes.last_mut() {
-            *last = b'\n';
-        }
-        buffer.extend_from_slice(&self.bytes);
-        self.bytes.clear();
+    /// The row, as far as it has come.
+    pub(super) fn record(&self) -> &ByteRecord {
+        &self.record
+    }
+
+    /// Begins a new row.
+    pub(super) fn clear(&mut self) {
+        self.record.clear();
     }
 }
 
@@ -149,8 +140,7 @@ impl CalendarText {
     }
 }
 
-/// Names of scripts as CSV cells: each once, on one line, quoted where it must be, none that a
-/// spreadsheet would calculate.
+/// Names of scripts as cells: each once, on one line, none that a spreadsheet would calculate.
 pub(super) fn script_cells(names: &[String]) -> Vec<Vec<u8>> {
     names
         .iter()
@@ -166,9 +156,6 @@ pub(super) fn script_cells(names: &[String]) -> Vec<Vec<u8>> {
             }
             if nth > 1 {
                 cell += &format!("#{nth}");
-            }
-            if cell.contains([',', '"']) {
-                cell = format!("\"{}\"", cell.replace('"', "\"\""));
             }
             cell.into_bytes()
         })
@@ -198,7 +185,7 @@ mod tests {
     #[test]
     fn names_of_scripts_are_distinct_and_harmless() {
         let names = ["s", "=evil", "s", "a,\"b\"\n"].map(str::to_owned);
-        let expected: [&[u8]; 4] = [b"s", b"'=evil", b"s#2", b"\"a,\"\"b\"\" \""];
+        let expected: [&[u8]; 4] = [b"s", b"'=evil", b"s#2", b"a,\"b\" "];
         assert_eq!(script_cells(&names), expected);
     }
 }

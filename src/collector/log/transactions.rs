@@ -4,9 +4,10 @@ use super::row_file::RowFile;
 use super::sampling::Sampling;
 use super::text::{Cells, MomentText, script_cells, signed_micros};
 use super::{Log, LogContext};
-use crate::event::{Abort, Outcome, Phase, TransactionRecord};
+use crate::event::{Outcome, Phase, TransactionRecord};
 use crate::plan::LogTime;
 use crate::result::LoggedRows;
+use crate::stats::ErrorKind;
 use crate::time::{Clock, Timestamp};
 
 /// A column: its name in the header, and what a row has in it.
@@ -48,10 +49,9 @@ pub struct TransactionLog {
 
 impl TransactionLog {
     /// The names of the columns.
-    pub(super) fn header(time: LogTime) -> Vec<u8> {
+    pub(super) fn columns(time: LogTime) -> Vec<&'static str> {
         let names = COLUMNS.iter().map(|(name, _)| *name);
-        let names: Vec<&str> = names.chain(moment_column(time)).collect();
-        names.join(",").into_bytes()
+        names.chain(moment_column(time)).collect()
     }
 
     /// A log into `file`, which has its header already.
@@ -65,7 +65,7 @@ impl TransactionLog {
             file: [file],
             sampling,
             row: Row {
-                cells: Cells::separated_by(b','),
+                cells: Cells::default(),
                 scripts: script_cells(&context.script_names),
                 window_begins: Timestamp::ZERO,
                 clock: context.clock.clone(),
@@ -161,31 +161,25 @@ fn push_latency(row: &mut Row, record: &TransactionRecord) {
 
 /// `SQLSTATE 40001`: with the word before it no spreadsheet takes it for a number.
 fn push_error(row: &mut Row, record: &TransactionRecord) {
-    match record.outcome {
-        Outcome::Processed | Outcome::Skipped => row.text(""),
-        Outcome::Failed | Outcome::Aborted(Abort::Server) => match record.sqlstate.as_str() {
-            "" => row.text("server_error"),
-            code => {
-                let mut text = *b"SQLSTATE .....";
-                text[9..].copy_from_slice(code.as_bytes());
-                row.cells.text(&text);
-            }
-        },
-        Outcome::Aborted(Abort::Client) => row.text("client_error"),
-        Outcome::Aborted(Abort::ConnectionLost | Abort::ConnectionLostInCommit) => {
-            row.text("connection_lost");
+    match ErrorKind::of(record) {
+        None => row.text(""),
+        Some(ErrorKind::SqlState(sqlstate)) => {
+            let mut text = *b"SQLSTATE .....";
+            text[9..].copy_from_slice(&sqlstate.0);
+            row.cells.text(&text);
         }
-        Outcome::Aborted(Abort::Interrupted) => row.text("interrupted"),
+        Some(word) => row.text(word.name()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::row_file::Form;
     use super::*;
     use crate::collector::testing::{
         Memory, SmallDisk, Story, UNIX_ORIGIN_NS, at, log_context, transaction,
     };
-    use crate::event::SqlState;
+    use crate::event::{Abort, SqlState};
     use crate::random::Generator;
     use std::io::Write;
     use std::path::Path;
@@ -204,8 +198,8 @@ mod tests {
             clock: Clock::manual(UNIX_ORIGIN_NS),
             ..log_context(names)
         };
-        let header = TransactionLog::header(time);
-        let file = RowFile::new(Box::new(file), Path::new("log.csv"), header);
+        let form = Form::Csv(TransactionLog::columns(time));
+        let file = RowFile::new(Box::new(file), Path::new("log.csv"), form);
         let mut log = TransactionLog::new(file, time, sampling, &context);
         log.begin_window(at(0));
         Box::new(log)
@@ -369,8 +363,8 @@ client_id,transaction,script,status,phase,latency_us,lag_us,connect_us,untimed_u
             assert!(lines[0].ends_with(&format!(",completed_us{name}")));
             assert!(lines[1].ends_with(&format!(",110000{cell}")));
         }
-        let local = TransactionLog::header(LogTime::Local);
-        assert!(local.ends_with(b",completed_us,completed_local"));
+        let local = TransactionLog::columns(LogTime::Local);
+        assert!(local.ends_with(&["completed_us", "completed_local"]));
     }
 
     #[test]

@@ -101,6 +101,7 @@ impl Client {
             script: self.transaction.script as u8,
             // A script with more commands would not fit into memory.
             command: command as u32,
+            phase: env.window.phase(self.transaction.scheduled_at),
             end,
             duration_ns,
         }));
