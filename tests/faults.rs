@@ -286,14 +286,12 @@ fn a_server_that_says_nothing_is_not_waited_for_after_a_signal() {
     // The kernel shakes hands for a listener whose owner does not accept anybody.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port().to_string();
-    let start = |options: &str| {
-        pgmark_alone()
+    for options in ["-n -T 60", "-i"] {
+        let running = pgmark_alone()
             .args(options)
             .args("-h 127.0.0.1 -U nobody -d nothing")
             .env("PGPORT", &port)
-            .start()
-    };
-    for running in [start("-n -T 60"), start("-i")] {
+            .start();
         let _waiting = silent.accept().unwrap();
         running.signal(Signal::INT);
         let finished = running.finish().expect_status(130).expect_no_tps();
