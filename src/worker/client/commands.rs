@@ -17,6 +17,7 @@ use super::{Action, Client, Environment, State, Work};
 impl Client {
     /// Bytes have arrived.
     pub fn handle_input(&mut self, mut input: &[u8], env: &mut Environment<'_>) {
+        self.debug_input(env);
         loop {
             let event = match self.session.advance(&mut input) {
                 Ok(Some(event)) => event,
@@ -228,6 +229,7 @@ impl Client {
             }
             let place = self.transaction.cursor;
             self.begin_command(env);
+            self.debug_command(command, env);
             match self.execute(script, command, env) {
                 Ok(Flow::On) => self.command_went_on(place, env),
                 Ok(Flow::Waits) => return,

@@ -14,6 +14,7 @@
 
 mod commands;
 mod connection;
+mod debug;
 mod failures;
 mod pacing;
 mod reply;

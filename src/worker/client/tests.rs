@@ -1359,3 +1359,21 @@ fn without_a_report_of_commands_nothing_is_told_of_them() {
     let (events, _) = stage.events();
     assert!(commands(&events).is_empty());
 }
+
+#[test]
+fn debugging_tells_what_a_client_does_as_it_does_it() {
+    let mut run = context("\\set x 1\nSELECT :x;", load());
+    run.plan.debug = true;
+    let mut stage = Stage::of(run).at_work();
+    stage.infos();
+    stage.answer(105, &done("SELECT 1", b'I'));
+    assert_eq!(
+        stage.infos()[..4],
+        [
+            "client 0 receiving",
+            "client 0 executing script \"test.sql\"",
+            "client 0 executing \\set x 1",
+            "client 0 sending SELECT 1;",
+        ]
+    );
+}

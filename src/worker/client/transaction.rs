@@ -104,6 +104,7 @@ impl Client {
         self.transaction.failure = SqlState::NONE;
         self.statements.leave_pipeline();
         self.timing.clear();
+        self.debug_script(env);
         self.run_commands(env);
     }
 
