@@ -22,13 +22,13 @@ export CARGO_TARGET_DIR = $(CURDIR)/target
 
 # What setup installs is needed by what follows it; cargo itself uses all processors.
 .NOTPARALLEL:
-.PHONY: all help setup demo check test lint bench install uninstall clean distclean
+.PHONY: all help setup demo check test lint bench install install-as-pgbench uninstall clean distclean
 
 all: ## Build the program (the default).
 	$(CARGO) build --release $(CARGOFLAGS)
 
 help: ## Show this list.
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 20
 
 setup: ## Install what is missing on this machine: a C compiler, PostgreSQL.
 	@scripts/setup
@@ -59,7 +59,18 @@ install: $(program) ## Install below PREFIX (/usr/local), or below DESTDIR for p
 	$(INSTALL_PROGRAM) $(program) $(DESTDIR)$(bindir)/pgmark
 	$(INSTALL_DATA) $(documents) $(DESTDIR)$(docdir)
 
+# A link next to the installed program. What else is called pgbench there stays as it is.
+install-as-pgbench: install ## Install, and lay a link named pgbench next to it.
+	@link=$(DESTDIR)$(bindir)/pgbench; \
+	if test "$$(readlink "$$link")" = pgmark; then exit 0; fi; \
+	if test -e "$$link" || test -L "$$link"; then \
+		echo "$$link is not ours, so it stays as it is; set bindir to another place" >&2; \
+		exit 1; \
+	fi; \
+	ln -s pgmark "$$link"
+
 uninstall: ## Remove what install has put there.
+	@link=$(DESTDIR)$(bindir)/pgbench; if test "$$(readlink "$$link")" = pgmark; then rm -f "$$link"; fi
 	rm -f $(DESTDIR)$(bindir)/pgmark
 	for document in $(documents); do rm -f $(DESTDIR)$(docdir)/$$document; done
 	-rmdir $(DESTDIR)$(docdir)

@@ -7,14 +7,13 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
-
-/// The name that this program gives itself.
-pub const PROGRAM: &str = "pgmark";
+use crate::program::Program;
 
 /// A handle on the stream. Clones write to the same one.
 #[derive(Clone)]
 pub struct Console {
     shared: Arc<Mutex<Stream>>,
+    program: Program,
     terminal: bool,
 }
 
@@ -25,25 +24,32 @@ struct Stream {
 }
 
 impl Console {
-    /// Standard error of the process.
-    pub fn stderr() -> Self {
+    /// Standard error of the process, whose messages begin with the program's name.
+    pub fn stderr(program: Program) -> Self {
         let stderr = std::io::stderr();
         let terminal = stderr.is_terminal();
         Console {
+            program,
             terminal,
             ..Console::to(Box::new(stderr))
         }
     }
 
-    /// Any other writer; it is taken to be no terminal.
+    /// Any other writer; it is taken to be no terminal, and the program for pgmark.
     pub fn to(out: Box<dyn Write + Send>) -> Self {
         Console {
             shared: Arc::new(Mutex::new(Stream {
                 out,
                 line_open: false,
             })),
+            program: Program::Pgmark,
             terminal: false,
         }
+    }
+
+    /// The name that the program was called by.
+    pub fn program(&self) -> Program {
+        self.program
     }
 
     /// Whether somebody looks at it, so that a line may be redrawn.
@@ -66,27 +72,31 @@ impl Console {
 
     /// `pgmark: error: …`
     pub fn error(&self, text: &str) {
-        self.line(&format!("{PROGRAM}: error: {text}"));
+        self.message("error: ", text);
     }
 
     /// `pgmark: detail: …`, below an error or a warning.
     pub fn detail(&self, text: &str) {
-        self.line(&format!("{PROGRAM}: detail: {text}"));
+        self.message("detail: ", text);
     }
 
     /// `pgmark: hint: …`, below an error or a warning.
     pub fn hint(&self, text: &str) {
-        self.line(&format!("{PROGRAM}: hint: {text}"));
+        self.message("hint: ", text);
     }
 
     /// `pgmark: warning: …`
     pub fn warning(&self, text: &str) {
-        self.line(&format!("{PROGRAM}: warning: {text}"));
+        self.message("warning: ", text);
     }
 
     /// `pgmark: …`: good to know, nothing is wrong.
     pub fn notice(&self, text: &str) {
-        self.line(&format!("{PROGRAM}: {text}"));
+        self.message("", text);
+    }
+
+    fn message(&self, level: &str, text: &str) {
+        self.line(&format!("{}: {level}{text}", self.program.name()));
     }
 
     /// A whole line as it is.

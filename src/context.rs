@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::conninfo::{Addresses, Target};
 use crate::event::SqlState;
-use crate::plan::{Pacing, RunPlan};
+use crate::plan::{Pacing, RunPlan, deal};
 use crate::protocol::{ChannelBinding, Startup};
 use crate::random::{Generator, Seeds};
 use crate::schedule::Schedule;
@@ -152,26 +152,5 @@ impl FirstErrors {
             told.push(sqlstate);
         }
         first
-    }
-}
-
-fn deal(clients: u32, threads: u32, thread: u32) -> Range<u32> {
-    let mut first = 0;
-    for before in 0..thread {
-        first += (clients - first).div_ceil(threads - before);
-    }
-    first..first + (clients - first).div_ceil(threads - thread)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clients_are_dealt_in_blocks_the_larger_ones_first() {
-        let dealt: Vec<_> = (0..3).map(|thread| deal(5, 3, thread)).collect();
-        assert_eq!(dealt, [0..2, 2..4, 4..5]);
-        assert_eq!(deal(8, 1, 0), 0..8);
-        assert_eq!(deal(2, 2, 1), 1..2);
     }
 }

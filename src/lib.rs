@@ -20,6 +20,7 @@
 //! |---|---|---|
 //! | [`options`] | what was typed becomes a [`plan::Plan`] | sockets, threads |
 //! | [`plan`] | what will be done, fully resolved | clap, I/O |
+//! | [`program`] | the name that it was called by: pgmark's or pgbench's | measuring |
 //! | [`conninfo`] | libpq's view of a server to connect to; in which order to try | sockets, names looked up |
 //! | [`control`], [`server`], [`init`], [`cluster`] | the control plane: our own connection, what it learns, tables, throwaway server | workers |
 //! | [`console`] | standard error, but for the time of a run | |
@@ -91,6 +92,7 @@ pub mod event;
 pub mod init;
 pub mod options;
 pub mod plan;
+pub mod program;
 pub mod protocol;
 pub mod random;
 pub mod report;
@@ -112,12 +114,17 @@ use std::ffi::OsString;
 
 use conninfo::ProcessEnvironment;
 use console::Console;
+use program::Program;
 use run::{ExitStatus, Surroundings};
 use time::Clock;
 
 /// The program: the arguments, the first of which is its name, in; the exit status out.
 pub fn run_program(argv: impl Iterator<Item = OsString>) -> ExitStatus {
-    let console = Console::stderr();
+    let mut argv = argv.peekable();
+    let program = argv
+        .peek()
+        .map_or(Program::Pgmark, |name| Program::called(name));
+    let console = Console::stderr(program);
     let done = options::parse(argv, &ProcessEnvironment).and_then(|plan| {
         run::execute(
             plan,

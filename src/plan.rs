@@ -1,11 +1,13 @@
 //! What will be done: fully resolved and immutable. `options` makes it from what was typed; from
 //! here on nothing asks for an option, an environment variable or a default again.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::conninfo::{Presentation, Target};
 use crate::event::{Failure, SqlState};
+use crate::program::Program;
 use crate::script::ScriptSet;
 
 /// What the program was called for. An option that makes no sense in a mode was refused before.
@@ -31,6 +33,8 @@ pub enum Text {
 /// A benchmark run.
 #[derive(Debug)]
 pub struct RunPlan {
+    /// The name that the program was called by.
+    pub program: Program,
     /// The server under test.
     pub server: ServerChoice,
     /// What the clients execute.
@@ -45,6 +49,8 @@ pub struct RunPlan {
     pub scale: Option<u32>,
     /// What is vacuumed before the run.
     pub vacuum: Vacuum,
+    /// What else is done before the run, in this order (`--before`).
+    pub before: Vec<Preparation>,
     /// The seed of all random streams.
     pub seed: Seed,
     /// The log of transactions, if one is written.
@@ -53,10 +59,35 @@ pub struct RunPlan {
     pub intervals: Option<IntervalPlan>,
     /// The progress line, if one is printed.
     pub progress: Option<ProgressPlan>,
+    /// What the summary shows.
+    pub summary: SummaryPlan,
     /// Report each command of the scripts (`-r`).
     pub per_command: bool,
+    /// Each thing that clients do is told on stderr (`--debug`).
+    pub debug: bool,
     /// Only say what would be done.
     pub dry_run: bool,
+}
+
+/// What the summary shows besides what it always does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SummaryPlan {
+    /// Failures by kind (`--failures-detailed`).
+    pub failures_detailed: bool,
+    /// Percentiles of latency, in percent, above 0 and at most 100 (`--latency-percentiles`).
+    pub percentiles: Vec<f64>,
+    /// What versions of pgbench would have printed for the same run (`--pgbench-figures`).
+    pub pgbench_figures: bool,
+}
+
+impl Default for SummaryPlan {
+    fn default() -> Self {
+        SummaryPlan {
+            failures_detailed: false,
+            percentiles: vec![50.0, 90.0, 95.0, 99.0, 99.9],
+            pgbench_figures: false,
+        }
+    }
 }
 
 /// The log of transactions (`-l`).
@@ -142,6 +173,8 @@ pub struct ProgressPlan {
     pub interval: Duration,
     /// It tells the time since 1970 (`--progress-timestamp`).
     pub unix_time: bool,
+    /// It ends with a percentile, which pgbench's does not.
+    pub percentile: bool,
 }
 
 /// Which server.
@@ -214,6 +247,16 @@ impl Load {
             on_error: OnError::default(),
         }
     }
+}
+
+/// The clients of a thread: contiguous blocks, each thread taking its share, rounded up, of the
+/// clients and threads that remain, as pgbench deals them.
+pub fn deal(clients: u32, threads: u32, thread: u32) -> Range<u32> {
+    let mut first = 0;
+    for before in 0..thread {
+        first += (clients - first).div_ceil(threads - before);
+    }
+    first..first + (clients - first).div_ceil(threads - thread)
 }
 
 /// When transactions begin.
@@ -305,6 +348,39 @@ pub enum Vacuum {
     Default,
     /// Also accounts (`-v`).
     All,
+}
+
+/// What can be done with the server before a run, untimed (`--before`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preparation {
+    /// The whole database is vacuumed and analyzed.
+    Vacuum,
+    /// A checkpoint, so that the next one is as far away as can be.
+    Checkpoint,
+    /// Tables and indexes are read into shared buffers, as far as they fit.
+    Prewarm,
+    /// The statistics of the database begin anew.
+    Reset,
+}
+
+impl Preparation {
+    /// All of them, in an order that makes sense.
+    pub const ALL: [Preparation; 4] = [
+        Preparation::Vacuum,
+        Preparation::Checkpoint,
+        Preparation::Prewarm,
+        Preparation::Reset,
+    ];
+
+    /// The word that stands for it in the list.
+    pub fn word(self) -> &'static str {
+        match self {
+            Preparation::Vacuum => "vacuum",
+            Preparation::Checkpoint => "checkpoint",
+            Preparation::Prewarm => "prewarm",
+            Preparation::Reset => "reset",
+        }
+    }
 }
 
 /// The seed of all random streams.
@@ -463,5 +539,18 @@ impl InitStep {
             InitStep::PrimaryKeys => 'p',
             InitStep::ForeignKeys => 'f',
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_dealt_in_blocks_the_larger_ones_first() {
+        let dealt: Vec<_> = (0..3).map(|thread| deal(5, 3, thread)).collect();
+        assert_eq!(dealt, [0..2, 2..4, 4..5]);
+        assert_eq!(deal(8, 1, 0), 0..8);
+        assert_eq!(deal(2, 2, 1), 1..2);
     }
 }

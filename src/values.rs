@@ -2,6 +2,9 @@
 //!
 //! Reading may block and complain; handing out rows does neither.
 
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,9 +42,27 @@ struct Table {
     ends: Vec<usize>,
 }
 
-/// How far a client has come in its own parts of the files.
+/// How far a client has come in the files.
 #[derive(Clone, Debug, Default)]
-pub struct ValueCursor(Vec<u64>);
+pub struct ValueCursor(Vec<Position>);
+
+/// How far a client has come in one file.
+#[derive(Clone, Copy, Debug, Default)]
+struct Position {
+    /// Rows taken of its own part.
+    taken: u64,
+    /// The row of the transaction under way. All its tries have the same: none is lost to a retry.
+    row: Option<u64>,
+}
+
+impl ValueCursor {
+    /// Another transaction begins: each file's next row is due.
+    pub fn begin_transaction(&mut self) {
+        for position in &mut self.0 {
+            position.row = None;
+        }
+    }
+}
 
 /// Who asks for a row.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +106,7 @@ impl ValueSources {
         Ok(ValueSources(sources))
     }
 
-    /// Sets the variables of the next row; false if there is none left.
+    /// Sets the variables of the transaction's row; false if there is none left.
     ///
     /// # Errors
     /// A variable cannot be set.
@@ -105,9 +126,9 @@ impl ValueSources {
         };
         let source = &self.0[index];
         if cursor.0.len() <= index {
-            cursor.0.resize(self.0.len(), 0);
+            cursor.0.resize(self.0.len(), Position::default());
         }
-        match source.next_row(asker, &mut cursor.0[index], generator) {
+        match source.row_for(asker, &mut cursor.0[index], generator) {
             Some(row) => source.set(row, variables).map(|()| true),
             None => Ok(false),
         }
@@ -115,11 +136,28 @@ impl ValueSources {
 }
 
 impl Source {
-    fn next_row(&self, asker: Asker, own: &mut u64, generator: &mut Generator) -> Option<u64> {
+    fn row_for(
+        &self,
+        asker: Asker,
+        position: &mut Position,
+        generator: &mut Generator,
+    ) -> Option<u64> {
+        if self.order == ValuesOrder::Random {
+            // For a retry the stream is set back, so that this is the same row too.
+            return Some(generator.range(0, self.table.rows() - 1));
+        }
+        if position.row.is_none() {
+            position.row = self.next_row(asker, &mut position.taken);
+        }
+        position.row
+    }
+
+    fn next_row(&self, asker: Asker, own: &mut u64) -> Option<u64> {
         let rows = self.table.rows();
         let (first, length, taken) = match self.order {
-            ValuesOrder::Random => return Some(generator.range(0, rows - 1)),
-            ValuesOrder::Sequential => (0, rows, self.taken.fetch_add(1, Ordering::Relaxed)),
+            ValuesOrder::Random | ValuesOrder::Sequential => {
+                (0, rows, self.taken.fetch_add(1, Ordering::Relaxed))
+            }
             ValuesOrder::Partitioned => {
                 let (client, clients) = (u64::from(asker.client), u64::from(asker.clients));
                 let first = rows * client / clients;
@@ -156,28 +194,64 @@ impl Table {
                 path.display()
             )))
         };
+        let unreadable = |error: &dyn Display| complain(format!("cannot be read: {error}"));
+        let file = File::open(path).map_err(|error| unreadable(&error))?;
+        // Behind the last line a quote opens one cell more, unless one is open there: then it closes
+        // that. Else a forgotten quote would swallow the rest of the file unnoticed.
         let mut reader = csv::ReaderBuilder::new()
-            .from_path(path)
-            .map_err(|error| complain(format!("cannot be read: {error}")))?;
+            .flexible(true)
+            .from_reader(file.chain(&b"\n\""[..]));
         let header = reader
             .byte_headers()
-            .map_err(|error| complain(format!("is no CSV file: {error}")))?
+            .map_err(|error| unreadable(&error))?
             .clone();
         let mut table = Table {
             columns: header.len(),
             ..Table::default()
         };
-        for record in reader.byte_records() {
-            let record = record.map_err(|error| complain(format!("is no CSV file: {error}")))?;
-            for cell in &record {
-                table.text.extend_from_slice(cell);
-                table.ends.push(table.text.len());
+        let (mut last, mut next) = (header.clone(), csv::ByteRecord::new());
+        let mut is_header = true;
+        while reader
+            .read_byte_record(&mut next)
+            .map_err(|error| unreadable(&error))?
+        {
+            if !is_header {
+                table.push(&last).map_err(complain)?;
             }
+            is_header = false;
+            std::mem::swap(&mut last, &mut next);
+        }
+        if last.len() != 1 || !last[0].is_empty() {
+            let line = line_of(&last);
+            return Err(complain(format!(
+                "has a quote in line {line} that is never closed"
+            )));
         }
         if table.ends.is_empty() {
             return Err(complain("has no row below its header".to_owned()));
         }
         Ok((header, table))
+    }
+
+    fn push(&mut self, record: &csv::ByteRecord) -> Result<(), String> {
+        let line = line_of(record);
+        if record.len() != self.columns {
+            return Err(format!(
+                "has {} values in line {line}, and {} columns in its header",
+                record.len(),
+                self.columns
+            ));
+        }
+        if record.as_slice().contains(&0) {
+            return Err(format!(
+                "has a zero byte in line {line}, which no text of PostgreSQL can hold"
+            ));
+        }
+        for cell in record {
+            self.text.extend_from_slice(cell);
+            self.ends.push(self.text.len());
+        }
+        Ok(())
     }
 
     fn rows(&self) -> u64 {
@@ -191,6 +265,11 @@ impl Table {
             &self.text[start..self.ends[cell]]
         })
     }
+}
+
+/// The line of the file in which a record begins, from 1.
+fn line_of(record: &csv::ByteRecord) -> u64 {
+    record.position().map_or(1, csv::Position::line)
 }
 
 /// A path in a script is relative to the script's directory.
@@ -253,27 +332,34 @@ mod tests {
     }
 
     /// What the client's `\values` gives, so many times: the texts of `id`.
-    fn ids(desk: &Desk, sources: &ValueSources, client: u32, times: usize) -> Vec<String> {
-        let automatic = Automatic {
+    fn automatic(client: u32) -> Automatic {
+        Automatic {
             scale: 1,
             client_id: client,
             default_seed: None,
             random_seed: 1,
             thread_id: 0,
-        };
-        let mut variables = desk.scripts.variables.initial(&automatic);
-        let (mut cursor, mut generator) = (ValueCursor::default(), Generator::new(1));
-        let asker = Asker {
+        }
+    }
+
+    fn asker(client: u32) -> Asker {
+        Asker {
             script: 0,
             command: 0,
             client,
             clients: 2,
-        };
+        }
+    }
+
+    fn ids(desk: &Desk, sources: &ValueSources, client: u32, times: usize) -> Vec<String> {
+        let mut variables = desk.scripts.variables.initial(&automatic(client));
+        let (mut cursor, mut generator) = (ValueCursor::default(), Generator::new(1));
         let id = desk.scripts.variables.slot(b"id").unwrap();
         let mut found = Vec::new();
         for _ in 0..times {
+            cursor.begin_transaction();
             if !sources
-                .fill(asker, &mut cursor, &mut generator, &mut variables)
+                .fill(asker(client), &mut cursor, &mut generator, &mut variables)
                 .unwrap()
             {
                 break;
@@ -312,6 +398,43 @@ mod tests {
     }
 
     #[test]
+    fn all_tries_of_a_transaction_have_the_same_row() {
+        for options in ["", "order=partitioned"] {
+            let desk = desk(ODD, options);
+            let sources = ValueSources::read(&desk.scripts).unwrap();
+            let mut cursor = ValueCursor::default();
+            let id = desk.scripts.variables.slot(b"id").unwrap();
+            let mut variables = desk.scripts.variables.initial(&automatic(0));
+            let mut found = Vec::new();
+            for _ in 0..2 {
+                cursor.begin_transaction();
+                for _ in 0..3 {
+                    let mut generator = Generator::new(1);
+                    sources
+                        .fill(asker(0), &mut cursor, &mut generator, &mut variables)
+                        .unwrap();
+                    variables.append_text(id, &mut found);
+                }
+            }
+            assert_eq!(found, b"111222", "{options}");
+        }
+    }
+
+    #[test]
+    fn lines_may_end_in_any_way_and_the_last_one_in_none() {
+        for csv in [
+            "id\n1\n2\n",
+            "id\r\n1\r\n2\r\n",
+            "id\n1\n\n2",
+            "\u{feff}id\n\"1\"\n\"2\"",
+        ] {
+            let desk = desk(csv, "end=stop");
+            let sources = ValueSources::read(&desk.scripts).unwrap();
+            assert_eq!(ids(&desk, &sources, 0, 9), ["1", "2"], "{csv:?}");
+        }
+    }
+
+    #[test]
     fn random_rows_come_from_the_clients_stream() {
         let desk = desk(ODD, "order=random");
         let sources = ValueSources::read(&desk.scripts).unwrap();
@@ -344,7 +467,13 @@ mod tests {
         for (csv, essence) in [
             ("id,name\n", "no row below its header"),
             ("id,na me\n1,2\n", "\"na me\""),
-            ("id,name\n1\n", "is no CSV file"),
+            ("", "no row below its header"),
+            ("id,name\n1,a\n2\n", "1 values in line 3"),
+            ("id,name\n1,a\n2,b,c\n", "3 values in line 3"),
+            ("id,name\n1,a\n2,\"b\n3,c\n", "quote in line 3"),
+            ("id,name\n1,\"a\"\"", "quote in line 2"),
+            ("id,\"name\n1,a\n", "quote in line 1"),
+            ("id,name\n1,a\0b\n", "zero byte in line 2"),
         ] {
             let desk = desk(csv, "");
             let error = ValueSources::read(&desk.scripts).unwrap_err().to_string();

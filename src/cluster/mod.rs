@@ -21,9 +21,9 @@ use tempfile::TempDir;
 
 use self::account::Account;
 use crate::conninfo::{Host, HostName, Target};
-use crate::console::PROGRAM;
 use crate::error::{Error, Report};
 use crate::plan::ClusterPlan;
+use crate::program::Program;
 use crate::time::Clock;
 use crate::users;
 
@@ -94,7 +94,7 @@ impl TemporaryCluster {
             user: self.account.superuser.clone(),
             password: None,
             options: None,
-            application_name: PROGRAM.to_owned(),
+            application_name: Program::Pgmark.name().to_owned(),
             connect_timeout: None,
         }
     }
@@ -137,7 +137,7 @@ impl TemporaryCluster {
         let account = Account::choose(geteuid().as_raw(), &users::all())?;
         let parent = temporary_parent(std::env::temp_dir(), account.lent.is_some());
         let directory = tempfile::Builder::new()
-            .prefix(&format!("{PROGRAM}-"))
+            .prefix("pgmark-")
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&parent)
             .map_err(|e| Error::io("create a directory in", &parent, e))?;
@@ -328,7 +328,7 @@ fn server_settings(config: &[(String, String)], connections: u32) -> Vec<String>
 /// get through.
 fn temporary_parent(preferred: PathBuf, lent: bool) -> PathBuf {
     let bytes = preferred.as_os_str().as_encoded_bytes();
-    let socket_length = bytes.len() + format!("/{PROGRAM}-123456/.s.PGSQL.{PORT}").len();
+    let socket_length = bytes.len() + format!("/pgmark-123456/.s.PGSQL.{PORT}").len();
     let fits = socket_length <= 107 && !bytes.contains(&b',');
     if fits && (!lent || preferred.ancestors().all(is_open_to_others)) {
         return preferred;

@@ -359,8 +359,11 @@ impl Collector {
             Progress::Lines(lines) => {
                 let at = self.begins.unwrap_or_default() + Duration::from_nanos(interval.ends_ns());
                 let unix_ns = lines.unix_time.then(|| self.clock.unix_ns(at));
-                self.console
-                    .line(&progress::line(interval, unix_ns, &self.plan));
+                let mut line = progress::line(interval, unix_ns, &self.plan);
+                if lines.percentile {
+                    line += &progress::percentile(interval);
+                }
+                self.console.line(&line);
             }
             Progress::Live => {
                 let line = progress::live_line(interval, &self.so_far, &self.plan);
@@ -436,6 +439,7 @@ mod tests {
         Progress::Lines(ProgressPlan {
             interval: Duration::from_secs(seconds),
             unix_time: false,
+            percentile: true,
         })
     }
 

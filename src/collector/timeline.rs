@@ -18,6 +18,7 @@ const RECENT_SPANS: usize = 8;
 /// What one client did, as far as the measured window is concerned.
 #[derive(Debug)]
 pub(super) struct Timeline {
+    connected_at: Option<Timestamp>,
     before_window_ends: Option<Timestamp>,
     last_transaction_ends: Option<Timestamp>,
     last_span_ends: Option<Timestamp>,
@@ -37,6 +38,7 @@ pub(super) struct Timeline {
 impl Timeline {
     pub(super) fn new(scripts: usize) -> Self {
         Timeline {
+            connected_at: None,
             before_window_ends: None,
             last_transaction_ends: None,
             last_span_ends: None,
@@ -84,6 +86,9 @@ impl Timeline {
     /// Takes a span; those of one client come in order.
     pub(super) fn connection(&mut self, span: ConnectionRecord, begins: Option<Timestamp>) {
         self.last_span_ends = self.last_span_ends.max(Some(span.finished_at));
+        if span.kind == SpanKind::Connect {
+            self.connected_at.get_or_insert(span.finished_at);
+        }
         self.recent.push_back(span);
         if self.recent.len() <= RECENT_SPANS {
             return;
@@ -143,6 +148,7 @@ impl Timeline {
             .map(|span| overlap_ns(span, starts, ends));
         let last_span_ends = self.last_span_ends.unwrap_or_default().min(ends);
         ClientResult {
+            connected_at: self.connected_at,
             starts,
             ends,
             last_end: self

@@ -46,6 +46,9 @@ const PARTITIONS_PER_TRANSACTION: u32 = 1_000;
 /// How long the emptying of half-filled tables may wait for a lock.
 const TIDY_UP_PATIENCE_MS: u32 = 2_000;
 
+/// How often emptying is tried: more than once, since a late cancellation may hit it.
+const TIDY_UP_TRIES: u32 = 3;
+
 /// From this version on a partitioned table cannot be unlogged.
 const NO_UNLOGGED_PARTITIONED: u32 = 180_000;
 
@@ -209,11 +212,17 @@ impl<'a> InitRun<'a> {
     fn tidy_up(&mut self) {
         self.canceller.set(None);
         let mut session = self.session();
-        session.try_to("rollback");
-        session.try_to(&format!(
-            "begin; set local lock_timeout = '{TIDY_UP_PATIENCE_MS}'; {}; commit",
-            statements::TRUNCATE
-        ));
+        // A cancellation that was sent before may arrive only now, and end what it was not meant for.
+        for _ in 0..TIDY_UP_TRIES {
+            session.try_to("rollback");
+            let emptied = session.try_to(&format!(
+                "begin; set local lock_timeout = '{TIDY_UP_PATIENCE_MS}'; {}; commit",
+                statements::TRUNCATE
+            ));
+            if emptied {
+                break;
+            }
+        }
         session.try_to("rollback");
         let token = self.client.cancel_token();
         self.canceller.set(Some(token));

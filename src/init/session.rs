@@ -123,9 +123,10 @@ impl Session<'_> {
         outcome
     }
 
-    /// Tidies up after a failure, also after a stop; a further failure is not worth telling.
-    pub fn try_to(&mut self, statement: &str) {
-        let _ = self.client.batch_execute(statement);
+    /// Tidies up after a failure, also after a stop, and says whether that worked; a further failure
+    /// is not worth telling.
+    pub fn try_to(&mut self, statement: &str) -> bool {
+        self.client.batch_execute(statement).is_ok()
     }
 
     /// The answer to `question`.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser};
 
-use super::values::{self, LogFormatName, SeedSource, Steps};
+use super::values::{self, LogFormatName, Percentiles, Preparations, SeedSource, Steps};
 use crate::plan::{LoadMode, LogTime, PartitionMethod, QueryMode};
 
 /// The command line as typed.
@@ -93,6 +93,9 @@ pub(super) struct Work {
     /// Vacuum and analyze pgbench_accounts too before the run.
     #[arg(short = 'v', long)]
     pub vacuum_all: bool,
+    /// What else is done before the run, untimed and in this order, separated by commas: vacuum (and analyze the database), checkpoint, prewarm (read tables and indexes into shared buffers), reset (statistics of the database).
+    #[arg(long, value_name = "LIST", value_parser = values::preparations)]
+    pub before: Option<Preparations>,
     /// Seed of all random numbers: a number, "time" (the default) or "rand"; the same number gives the same statements as pgbench; without the option, $PGBENCH_RANDOM_SEED is asked.
     #[arg(long, value_name = "SEED", value_parser = values::seed)]
     pub random_seed: Option<SeedSource>,
@@ -114,6 +117,9 @@ pub(super) struct Pressure {
     /// Make a new connection for each transaction.
     #[arg(short = 'C', long)]
     pub connect: bool,
+    /// Begin transactions by a random schedule of this many a second in all, or with a unit (0.2, 6/min, 100/h), not as soon as a client is free; latency then counts from when a transaction was due.
+    #[arg(short = 'R', long, value_name = "RATE", value_parser = values::rate)]
+    pub rate: Option<f64>,
 }
 
 /// When the run ends.
@@ -126,6 +132,15 @@ pub(super) struct RunLength {
     /// Number of transactions that each client runs; 10 by default if there is no -T.
     #[arg(short = 't', long, value_name = "N", value_parser = values::count)]
     pub transactions: Option<u32>,
+    /// Let all clients run for this time before the measured time begins; these transactions are logged and in no figure.
+    #[arg(long, value_name = "TIME", value_parser = values::seconds_or_none)]
+    pub warmup: Option<Duration>,
+    /// Let the clients begin one after the other, evenly over this time, before the measured time and the warm-up begin.
+    #[arg(long, value_name = "TIME", value_parser = values::seconds_or_none)]
+    pub ramp_clients: Option<Duration>,
+    /// Cancel the transactions that are still under way this long after the end; without it they may finish.
+    #[arg(long, value_name = "TIME", value_parser = values::seconds_or_none)]
+    pub finish_within: Option<Duration>,
 }
 
 /// What happens after an error.
@@ -135,6 +150,15 @@ pub(super) struct OnErrors {
     /// How often in all a transaction is tried that ends with a serialization or deadlock error; 1 by default, 0 is no limit and needs -L or -T.
     #[arg(long, value_name = "N", value_parser = values::from_zero)]
     pub max_tries: Option<u32>,
+    /// Count a transaction that the server ends with any error as failed, and let its client go on.
+    #[arg(long)]
+    pub continue_on_error: bool,
+    /// End the run when the first client is aborted, with a summary of what was done until then.
+    #[arg(long)]
+    pub exit_on_abort: bool,
+    /// Tell each error that makes a transaction fail or be tried again, on stderr.
+    #[arg(long)]
+    pub verbose_errors: bool,
 }
 
 /// What is shown.
@@ -144,6 +168,26 @@ pub(super) struct Show {
     /// Count transactions that take longer than this, in milliseconds or with a unit (100, 2s).
     #[arg(short = 'L', long, value_name = "TIME", value_parser = values::milliseconds)]
     pub latency_limit: Option<Duration>,
+    /// Show how many transactions failed of serialization, deadlocks and other errors.
+    #[arg(long)]
+    pub failures_detailed: bool,
+    /// Show the mean time of each command of the scripts, and how often it failed.
+    #[arg(short = 'r', long)]
+    pub report_per_command: bool,
+    /// Show these percentiles of latency, in percent and separated by commas; 50,90,95,99,99.9 by default.
+    #[arg(
+        long,
+        alias = "percentiles",
+        value_name = "LIST",
+        value_parser = values::percentiles
+    )]
+    pub latency_percentiles: Option<Percentiles>,
+    /// Show besides what versions 13 to 18 of pgbench would have printed for this run, to go on with an archive of their figures.
+    #[arg(long)]
+    pub pgbench_figures: bool,
+    /// Tell each thing that the clients do, on stderr.
+    #[arg(long)]
+    pub debug: bool,
     /// Print a line of progress each time this many seconds (or, with a unit, this time) have passed.
     #[arg(short = 'P', long, value_name = "TIME", value_parser = values::seconds)]
     pub progress: Option<Duration>,
@@ -256,7 +300,7 @@ pub(super) struct TemporaryCluster {
 
 /// About the program.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "About pgmark")]
+#[command(next_help_heading = "About the program")]
 pub(super) struct About {
     /// Print the version and exit.
     #[arg(short = 'V', long)]

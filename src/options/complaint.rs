@@ -6,9 +6,9 @@ use std::error::Error as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
-use super::expand::PGBENCH_OPTIONS;
 use super::values::Rejected;
 use crate::error::{Error, Report};
+use crate::program::Program;
 use crate::spelling::nearest;
 
 /// A usage error that points to the help.
@@ -19,6 +19,20 @@ pub(super) fn usage(message: impl Into<String>) -> Error {
 /// A usage error with a remedy of its own.
 pub(super) fn usage_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Error {
     Error::Usage(Report::new(message).hint(hint))
+}
+
+/// The same complaint, pointing to the help of the program that was called.
+pub(super) fn of_program(program: Program, error: Error) -> Error {
+    match error {
+        Error::Usage(report) if report.hint.as_deref() == Some(HELP_HINT) => {
+            let name = program.name();
+            usage_with_hint(
+                report.message,
+                format!("Try \"{name} --help\" for more information."),
+            )
+        }
+        other => other,
+    }
 }
 
 /// A second name of a database.
@@ -63,17 +77,11 @@ const HELP_HINT: &str = "Try \"pgmark --help\" for more information.";
 const TIME_HINT: &str = "A time is a number, with a unit if you like: 90, 1.5s, 250ms, 5m, 2h.";
 
 fn unknown(named: &str, command: &Command) -> Error {
-    let of_pgbench = PGBENCH_OPTIONS.iter().any(|(short, long)| {
-        named.strip_prefix("--") == Some(long)
-            || short.is_some_and(|letter| named.strip_prefix('-') == Some(&letter.to_string()))
-    });
-    if of_pgbench {
-        return usage_with_hint(
-            format!("option {named} of pgbench is not available in this version of pgmark"),
-            "\"pgmark --help\" shows the options there are; the README says what is missing.",
-        );
-    }
     match named.strip_prefix('-') {
+        Some("-report-latencies") => usage_with_hint(
+            format!("unrecognized option '{named}'"),
+            "Since pgbench 15 it is called --report-per-command.",
+        ),
         Some("W") => usage_with_hint(
             "there is no option -W",
             "Give the password in $PGPASSWORD or the connection string.",
@@ -81,7 +89,8 @@ fn unknown(named: &str, command: &Command) -> Error {
         Some(letter) if !letter.starts_with('-') => usage(format!("invalid option -- '{letter}'")),
         Some(long) => {
             let message = format!("unrecognized option '{named}'");
-            let names = command.get_arguments().filter_map(Arg::get_long);
+            let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+            let names = shown.filter_map(Arg::get_long);
             match nearest(long.trim_start_matches('-').as_bytes(), names) {
                 Some(meant) => usage_with_hint(message, format!("Perhaps you meant --{meant}.")),
                 None => usage(message),

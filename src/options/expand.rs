@@ -9,9 +9,10 @@ use clap::{Arg, Command};
 
 use super::usage;
 use crate::error::Error;
+use crate::program::Program;
 
-/// All options of pgbench, versions 13 to 19: short name and long name. They decide which
-/// beginnings are unambiguous, also where pgmark does not have the option itself.
+/// All options of pgbench 18 and 19: short name and long name. They decide which beginnings are
+/// unambiguous, whatever options pgmark has besides.
 pub(super) const PGBENCH_OPTIONS: &[(Option<char>, &str)] = &[
     (None, "aggregate-interval"),
     (Some('b'), "builtin"),
@@ -62,6 +63,11 @@ pub(super) const PGBENCH_OPTIONS: &[(Option<char>, &str)] = &[
     (Some('V'), "version"),
 ];
 
+/// Whether pgbench has an option of this long name.
+pub(super) fn is_pgbenchs(long_name: &str) -> bool {
+    PGBENCH_OPTIONS.iter().any(|(_, name)| *name == long_name)
+}
+
 /// What the walk over the arguments found.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Expanded {
@@ -73,8 +79,10 @@ pub(super) enum Expanded {
     Arguments(Vec<OsString>),
 }
 
-/// Expands the long names in `argv`, the first element of which is the program's name.
+/// Expands the long names in `argv`, the first element of which is the program's name. Under the
+/// name pgbench there are no names but its own.
 pub(super) fn expand(
+    program: Program,
     command: &Command,
     argv: impl Iterator<Item = OsString>,
 ) -> Result<Expanded, Error> {
@@ -87,7 +95,7 @@ pub(super) fn expand(
                 expanded.push(argument);
                 break;
             }
-            [b'-', b'-', name @ ..] => vec![long_option(command, name)?],
+            [b'-', b'-', name @ ..] => vec![long_option(program, command, name)?],
             [b'-', letters @ ..] if !letters.is_empty() => short_options(command, letters),
             _ => {
                 expanded.push(argument);
@@ -132,10 +140,10 @@ impl Typed {
     }
 }
 
-fn long_option(command: &Command, typed: &[u8]) -> Result<Typed, Error> {
+fn long_option(program: Program, command: &Command, typed: &[u8]) -> Result<Typed, Error> {
     let end = typed.iter().position(|byte| *byte == b'=');
     let prefix = String::from_utf8_lossy(&typed[..end.unwrap_or(typed.len())]).into_owned();
-    let name = full_name(command, &prefix)?;
+    let name = full_name(program, command, &prefix)?;
     let value_follows = end.is_none() && find_long(command, &name).is_some_and(takes_value);
     Ok(Typed {
         name,
@@ -165,18 +173,19 @@ fn short_options(command: &Command, letters: &[u8]) -> Vec<Typed> {
 }
 
 /// The only name that begins with `prefix`, or `prefix` itself if none does.
-fn full_name(command: &Command, prefix: &str) -> Result<String, Error> {
+fn full_name(program: Program, command: &Command, prefix: &str) -> Result<String, Error> {
     let pgbench = PGBENCH_OPTIONS.iter().map(|(_, name)| *name);
     let mut candidates: Vec<&str> = pgbench.filter(|name| name.starts_with(prefix)).collect();
-    if candidates.is_empty() {
-        let ours = command.get_arguments().filter_map(Arg::get_long);
+    let ours_too = program == Program::Pgmark;
+    if candidates.is_empty() && ours_too {
+        let ours = command.get_arguments().flat_map(long_names);
         candidates = ours.filter(|name| name.starts_with(prefix)).collect();
     }
-    if candidates.contains(&prefix) || find_long(command, prefix).is_some() {
+    if candidates.contains(&prefix) || (ours_too && find_long(command, prefix).is_some()) {
         return Ok(prefix.to_owned());
     }
     match candidates.as_slice() {
-        [] => Ok(prefix.to_owned()),
+        [] => unknown_unless(ours_too, prefix),
         [only] => Ok((*only).to_owned()),
         several => Err(usage(format!(
             "option '--{prefix}' is ambiguous; possibilities: '--{}'",
@@ -185,10 +194,24 @@ fn full_name(command: &Command, prefix: &str) -> Result<String, Error> {
     }
 }
 
+/// clap says best what is wrong with an unknown name, but to it ours are known.
+fn unknown_unless(ours_too: bool, name: &str) -> Result<String, Error> {
+    if ours_too {
+        return Ok(name.to_owned());
+    }
+    Err(usage(format!("unrecognized option '--{name}'")))
+}
+
 fn find_long<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command
         .get_arguments()
-        .find(|arg| arg.get_long() == Some(name))
+        .find(|arg| long_names(arg).any(|long| long == name))
+}
+
+/// The long name and those that mean the same.
+fn long_names(arg: &Arg) -> impl Iterator<Item = &str> {
+    let aliases = arg.get_all_aliases().unwrap_or_default();
+    arg.get_long().into_iter().chain(aliases)
 }
 
 /// Whether a value follows, in the same argument or the next.

@@ -2,11 +2,17 @@
 
 use clap::Command;
 
-/// What pgmark is, the forms of the command, four first steps, all options, the exit status.
-pub(super) fn help(command: &Command) -> String {
+use crate::program::Program;
+
+/// What it is, the forms of the command, four first steps, all options, the exit status.
+pub(super) fn help(program: Program, command: &Command) -> String {
+    let opening = match program {
+        Program::Pgmark => OPENING,
+        Program::Pgbench => PGBENCH_OPENING,
+    };
     let mut command = command
         .clone()
-        .before_help(OPENING)
+        .before_help(opening)
         .after_help(EXIT_STATUS)
         .help_template("{before-help}{all-args}{after-help}\n")
         .max_term_width(100);
@@ -14,11 +20,15 @@ pub(super) fn help(command: &Command) -> String {
 }
 
 /// The line of `--version`; scripts look for the two version numbers in it.
-pub(super) fn version() -> String {
-    format!(
-        "pgmark {} (pgbench 18 compatible)\n",
-        env!("CARGO_PKG_VERSION")
-    )
+pub(super) fn version(program: Program) -> String {
+    let ours = env!("CARGO_PKG_VERSION");
+    match program {
+        Program::Pgmark => format!("pgmark {ours} (pgbench 18 compatible)\n"),
+        Program::Pgbench => format!(
+            "pgbench (PostgreSQL) {} (pgmark {ours})\n",
+            Program::PGBENCH_VERSION
+        ),
+    }
 }
 
 const OPENING: &str = "\
@@ -37,8 +47,25 @@ First steps:
   pgmark -S -c 8 -j 2 -T 60 -l              only read, and keep a row for every transaction
 
 Options, in the groups Connection, What to run, How hard, How long, On errors, What to show,
-What to keep, Tables, Temporary cluster, About pgmark. A long name may be cut as long as it is
+What to keep, Tables, Temporary cluster, About the program. A long name may be cut as long as it is
 unambiguous, and options may stand in any order.
+";
+
+const PGBENCH_OPENING: &str = "\
+pgbench is a benchmarking tool for PostgreSQL. This one is pgmark under that name: pgbench's options
+and output, with latency and throughput measured per transaction, whatever connecting costs.
+
+The forms of the command:
+  pgbench [OPTIONS] [DBNAME]                run a benchmark
+  pgbench -i [OPTIONS] [DBNAME]             create and fill the tables of the builtin scripts
+
+First steps:
+  pgbench -i -s 10                          tables for 1,000,000 accounts in your own database
+  pgbench -c 8 -j 2 -T 60 -P 5              read and write them for a minute, with progress
+  pgbench -S -c 8 -j 2 -T 60 -l             only read, and log every transaction
+  pgbench -n -f mine.sql -T 60              a script of your own
+
+A long name may be cut as long as it is unambiguous, and options may stand in any order.
 ";
 
 const EXIT_STATUS: &str = "\

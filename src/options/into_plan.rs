@@ -15,9 +15,10 @@ use crate::conninfo::{ConnectionOptions, Environment, Target};
 use crate::error::Error;
 use crate::plan::{
     ClusterPlan, InitPlan, InitStep, Layout, LeadIn, Load, LoadMode, Loading, OnError, Pacing,
-    PartitionMethod, Partitioning, Plan, ProgressPlan, QueryMode, RunPlan, Seed, ServerChoice,
-    StopRule, Tables, Vacuum,
+    PartitionMethod, Partitioning, Plan, Preparation, ProgressPlan, QueryMode, RunPlan, Seed,
+    ServerChoice, StopRule, SummaryPlan, Tables, Vacuum,
 };
+use crate::program::Program;
 use crate::script::ScriptSet;
 use crate::time::Clock;
 
@@ -31,16 +32,20 @@ pub(super) fn into_plan(
         return Ok(Plan::Show(text));
     }
     let seed = seed(arguments.work.random_seed, environment)?;
+    // Like pgbench, before anything that concerns several options.
+    let scripts = scripts::read(typed.program, typed.matches)?;
     check_database_name(arguments)?;
     if arguments.tables.initialize {
         typed.refuse_but(FOR_TABLES, "initialization mode (-i)")?;
+        if typed.program == Program::Pgbench {
+            typed.refuse(&["jobs"], "initialization mode (-i)")?;
+        }
         return Ok(Plan::Init(Box::new(InitPlan {
-            target: target(arguments, environment)?,
+            target: target(arguments, typed.program, environment)?,
             tables: tables(arguments)?,
             dry_run: arguments.show.dry_run,
         })));
     }
-    let scripts = scripts::read(typed.matches)?;
     typed.refuse(ONLY_FOR_TABLES, "benchmarking mode, which is without -i")?;
     check_combinations(arguments)?;
     let query_mode = arguments.work.protocol.unwrap_or(QueryMode::Simple);
@@ -48,10 +53,11 @@ pub(super) fn into_plan(
         scripts.check_parameters()?;
     }
     Ok(Plan::Run(Box::new(RunPlan {
+        program: typed.program,
         server: server(arguments, typed, environment)?,
         scale: stated_scale(arguments, &scripts),
         scripts,
-        load: load(arguments),
+        load: load(typed.program, arguments),
         query_mode,
         on_connect: arguments
             .connection
@@ -60,11 +66,14 @@ pub(super) fn into_plan(
             .map(scripts::on_connect)
             .transpose()?,
         vacuum: vacuum(arguments),
+        before: preparations(arguments),
         seed,
-        log: logs::log(arguments),
+        log: logs::log(typed.program, arguments),
         intervals: logs::intervals(arguments),
-        progress: progress(&arguments.show),
-        per_command: false,
+        progress: progress(typed.program, &arguments.show),
+        summary: summary(&arguments.show),
+        per_command: arguments.show.report_per_command,
+        debug: arguments.show.debug,
         dry_run: arguments.show.dry_run,
     })))
 }
@@ -93,7 +102,7 @@ const FOR_TABLES: &[&str] = &[
     "host",
     "port",
     "username",
-    "random_seed",
+    "debug",
 ];
 
 /// The options that make sense with `-i` alone.
@@ -112,6 +121,8 @@ const ONLY_FOR_TABLES: &[&str] = &[
 
 /// Which options were typed, as opposed to what they are worth.
 pub(super) struct Typed<'a> {
+    /// Whose options they are.
+    pub program: Program,
     pub command: &'a Command,
     pub matches: &'a ArgMatches,
 }
@@ -201,7 +212,8 @@ fn server(
             &["bindir", "temp_config", "temp_keep"],
             "a run without --temp-cluster",
         )?;
-        return Ok(ServerChoice::Given(target(arguments, environment)?));
+        let target = target(arguments, typed.program, environment)?;
+        return Ok(ServerChoice::Given(target));
     }
     typed.refuse(
         &["positional", "dbname", "host", "port", "username", "schema"],
@@ -215,19 +227,28 @@ fn server(
             scale: arguments.tables.scale.unwrap_or(1),
             quiet: arguments.tables.quiet,
         },
-        presentation: target(arguments, environment)?.into_presentation(),
+        presentation: target(arguments, typed.program, environment)?.into_presentation(),
     })
 }
 
-fn target(arguments: &Arguments, environment: &dyn Environment) -> Result<Target, Error> {
+fn target(
+    arguments: &Arguments,
+    program: Program,
+    environment: &dyn Environment,
+) -> Result<Target, Error> {
     let typed = &arguments.connection;
-    let database = typed.dbname.as_ref().or(typed.positional.as_ref());
+    let default = match program {
+        Program::Pgmark => None,
+        Program::Pgbench => pgbenchs_database(environment),
+    };
+    let named = typed.dbname.as_ref().or(typed.positional.as_ref());
+    let database = named.filter(|name| !name.is_empty()).or(default.as_ref());
     let options = ConnectionOptions {
         host: typed.host.clone(),
         port: typed.port.clone(),
         user: typed.username.clone(),
         database: database.cloned(),
-        program_name: "pgmark".to_owned(),
+        program_name: program.name().to_owned(),
     };
     let resolved = Target::resolve(&options, environment).map_err(|error| {
         let looks_like_definition = database.is_some_and(|name| name.contains('='));
@@ -243,6 +264,17 @@ fn target(arguments: &Arguments, environment: &dyn Environment) -> Result<Target
         Some(schema) => in_schema(resolved, schema),
         None => resolved,
     })
+}
+
+/// The database of which nothing was typed, by pgbench's rule: `-U` takes no part in it.
+fn pgbenchs_database(environment: &dyn Environment) -> Option<String> {
+    let variable = |name| {
+        let value = environment.variable(name)?.into_string().ok()?;
+        Some(value).filter(|value| !value.is_empty())
+    };
+    variable("PGDATABASE")
+        .or_else(|| variable("PGUSER"))
+        .or_else(|| environment.user_name().ok())
 }
 
 /// The same target, but names of tables mean those in `schema`. A setting of the session as a
@@ -275,7 +307,7 @@ fn stated_scale(arguments: &Arguments, scripts: &ScriptSet) -> Option<u32> {
     arguments.tables.scale
 }
 
-fn load(arguments: &Arguments) -> Load {
+fn load(program: Program, arguments: &Arguments) -> Load {
     let clients = arguments.pressure.client.unwrap_or(1);
     Load {
         clients,
@@ -285,16 +317,28 @@ fn load(arguments: &Arguments) -> Load {
             (Some(time), _) => StopRule::Time(time),
             (None, transactions) => StopRule::Transactions(transactions.unwrap_or(10).into()),
         },
-        pacing: Pacing::ClosedLoop,
-        lead_in: LeadIn::default(),
-        finish_within: None,
+        pacing: arguments
+            .pressure
+            .rate
+            .map_or(Pacing::ClosedLoop, Pacing::Rate),
+        lead_in: LeadIn {
+            ramp: arguments.length.ramp_clients.unwrap_or_default(),
+            warmup: arguments.length.warmup.unwrap_or_default(),
+        },
+        finish_within: arguments.length.finish_within,
         reconnect: arguments.pressure.connect,
         latency_limit: arguments.show.latency_limit,
         max_tries: match arguments.errors.max_tries {
             Some(0) => None,
             given => Some(given.unwrap_or(1)),
         },
-        on_error: OnError::default(),
+        on_error: OnError {
+            go_on: arguments.errors.continue_on_error,
+            exit: arguments.errors.exit_on_abort,
+            verbose: arguments.errors.verbose_errors,
+            // pgbench is silent about them.
+            tell_first: program == Program::Pgmark,
+        },
     }
 }
 
@@ -363,11 +407,30 @@ fn partitioning(typed: &TableOptions) -> Result<Option<Partitioning>, Error> {
     }
 }
 
-fn progress(show: &Show) -> Option<ProgressPlan> {
+fn preparations(arguments: &Arguments) -> Vec<Preparation> {
+    let given = arguments.work.before.as_ref();
+    given.map_or_else(Vec::new, |preparations| preparations.0.clone())
+}
+
+fn progress(program: Program, show: &Show) -> Option<ProgressPlan> {
     show.progress.map(|interval| ProgressPlan {
         interval,
         unix_time: show.progress_timestamp,
+        percentile: program == Program::Pgmark,
     })
+}
+
+fn summary(show: &Show) -> SummaryPlan {
+    let percentiles = show.latency_percentiles.clone();
+    SummaryPlan {
+        failures_detailed: show.failures_detailed,
+        percentiles: percentiles.map_or_else(default_percentiles, |given| given.0),
+        pgbench_figures: show.pgbench_figures,
+    }
+}
+
+fn default_percentiles() -> Vec<f64> {
+    SummaryPlan::default().percentiles
 }
 
 /// The option, else the environment, else the time. A bad value in the environment is an error

@@ -9,6 +9,7 @@ use super::usage;
 use super::values::LogFormatName;
 use crate::error::Error;
 use crate::plan::{CsvStyle, IntervalPlan, LogFormat, LogPlan, LogRows, LogTime, PgbenchFields};
+use crate::program::Program;
 
 /// Options of logs that exclude or need each other: first those of pgbench, in the order in which
 /// it looks at them.
@@ -91,25 +92,28 @@ fn check_form(keep: &Keep, logging: bool) -> Result<(), Error> {
     }
 }
 
-/// The log of transactions, if one is asked for.
-pub(super) fn log(arguments: &Arguments) -> Option<LogPlan> {
+/// The log of transactions, if one is asked for. Under the name pgbench it is pgbench's.
+pub(super) fn log(program: Program, arguments: &Arguments) -> Option<LogPlan> {
     let keep = &arguments.keep;
     if !is_logging(keep) {
         return None;
     }
-    let format = keep.log_format.unwrap_or(LogFormatName::Csv);
+    let format = keep.log_format.unwrap_or(match program {
+        Program::Pgmark => LogFormatName::Csv,
+        Program::Pgbench => LogFormatName::Pgbench,
+    });
     Some(LogPlan {
-        path: path(keep, format),
+        path: path(program, keep, format),
         format: match format {
             LogFormatName::Csv => LogFormat::Csv(CsvStyle {
                 time: keep.log_time.unwrap_or(LogTime::Utc),
                 rows_each_file: keep.log_split_rows.map(u64::from),
             }),
             LogFormatName::Pgbench => LogFormat::Pgbench(PgbenchFields {
-                lag: false,
+                lag: arguments.pressure.rate.is_some(),
                 retries: arguments.errors.max_tries.is_some_and(|tries| tries != 1),
-                failures_detailed: false,
-                other_failures: false,
+                failures_detailed: arguments.show.failures_detailed,
+                other_failures: arguments.errors.continue_on_error,
             }),
         },
         rows: match keep.aggregate_interval {
@@ -133,12 +137,12 @@ fn is_logging(keep: &Keep) -> bool {
     keep.log || keep.log_file.is_some()
 }
 
-fn path(keep: &Keep, format: LogFormatName) -> PathBuf {
+fn path(program: Program, keep: &Keep, format: LogFormatName) -> PathBuf {
     if let Some(path) = &keep.log_file {
         return path.clone();
     }
     let prefix = keep.log_prefix.clone();
-    let mut name = prefix.unwrap_or_else(|| "pgmark_log".into());
+    let mut name = prefix.unwrap_or_else(|| format!("{}_log", program.name()).into());
     let pid = std::process::id();
     name.push(match format {
         LogFormatName::Csv => format!(".{pid}.csv"),

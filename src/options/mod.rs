@@ -18,16 +18,17 @@ use std::ffi::OsString;
 use clap::{Command, CommandFactory, FromArgMatches};
 
 use arguments::Arguments;
-use complaint::{explain, usage, usage_with_hint};
-use expand::{Expanded, expand, takes_value};
+use complaint::{explain, of_program, usage, usage_with_hint};
+use expand::{Expanded, expand, is_pgbenchs, takes_value};
 use into_plan::{Typed, into_plan};
 
 use crate::conninfo::Environment;
 use crate::error::Error;
 use crate::plan::{Plan, Text};
+use crate::program::Program;
 
-/// Turns the arguments, the first of which is the program's name, into a plan. `environment`
-/// knows what was not typed.
+/// Turns the arguments into a plan. The first of them is the program's name as called, which
+/// decides whose options they are; `environment` knows what was not typed.
 ///
 /// # Errors
 /// [`Error::Usage`] for what is wrong with the options, [`Error::Script`] and [`Error::Io`] for
@@ -36,31 +37,47 @@ pub fn parse(
     argv: impl Iterator<Item = OsString>,
     environment: &dyn Environment,
 ) -> Result<Plan, Error> {
-    let command = command();
-    let argv = match expand(&command, argv)? {
-        Expanded::Help => return Ok(Plan::Show(Text::Stdout(help::help(&command)))),
-        Expanded::Version => return Ok(Plan::Show(Text::Stdout(help::version()))),
+    let mut argv = argv.peekable();
+    let program = argv
+        .peek()
+        .map_or(Program::Pgmark, |name| Program::called(name));
+    let command = command(program);
+    let argv = match expand(program, &command, argv).map_err(|e| of_program(program, e))? {
+        Expanded::Help => return Ok(Plan::Show(Text::Stdout(help::help(program, &command)))),
+        Expanded::Version => return Ok(Plan::Show(Text::Stdout(help::version(program)))),
         Expanded::Arguments(argv) => argv,
     };
+    plan(program, &command, argv, environment).map_err(|error| of_program(program, error))
+}
+
+fn plan(
+    program: Program,
+    command: &Command,
+    argv: Vec<OsString>,
+    environment: &dyn Environment,
+) -> Result<Plan, Error> {
     let matches = command
         .clone()
         .try_get_matches_from(argv)
-        .map_err(|complaint| explain(&complaint, &command))?;
+        .map_err(|complaint| explain(&complaint, command))?;
     let arguments =
-        Arguments::from_arg_matches(&matches).map_err(|complaint| explain(&complaint, &command))?;
+        Arguments::from_arg_matches(&matches).map_err(|complaint| explain(&complaint, command))?;
     let typed = Typed {
-        command: &command,
+        program,
+        command,
         matches: &matches,
     };
     into_plan(&arguments, &typed, environment)
 }
 
-/// The options as clap knows them. Like getopt, an option that needs a value takes whatever comes
-/// next, even if it begins with a hyphen.
-fn command() -> Command {
+/// The options as clap knows them; under the name pgbench, ours are hidden, and [`expand`] refuses
+/// them. Like getopt, an option that needs a value takes whatever comes next, even if it begins
+/// with a hyphen.
+fn command(program: Program) -> Command {
     Arguments::command().mut_args(|arg| {
         let takes_hyphens = !arg.is_positional() && takes_value(&arg);
-        arg.allow_hyphen_values(takes_hyphens)
+        let hidden = program == Program::Pgbench && arg.get_long().is_some_and(|n| !is_pgbenchs(n));
+        arg.allow_hyphen_values(takes_hyphens).hide(hidden)
     })
 }
 

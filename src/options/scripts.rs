@@ -12,6 +12,7 @@ use super::values::{self, Rejected};
 use super::{usage, usage_with_hint};
 use crate::error::Error;
 use crate::plan::Text;
+use crate::program::Program;
 use crate::script::builtin::{self, BUILTINS, Builtin, NotFound};
 use crate::script::{Dialect, ScriptSet, ScriptSetBuilder};
 
@@ -31,8 +32,11 @@ pub(super) fn text_to_show(work: &Work) -> Result<Option<Text>, Error> {
 }
 
 /// All scripts and definitions; tpcb-like where no script was asked for.
-pub(super) fn read(matches: &ArgMatches) -> Result<ScriptSet, Error> {
-    let mut builder = ScriptSetBuilder::new(Dialect::Extended);
+pub(super) fn read(program: Program, matches: &ArgMatches) -> Result<ScriptSet, Error> {
+    let mut builder = ScriptSetBuilder::new(match program {
+        Program::Pgmark => Dialect::Extended,
+        Program::Pgbench => Dialect::Pgbench,
+    });
     let given = in_order(matches);
     for (kind, argument) in &given {
         match kind {

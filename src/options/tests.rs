@@ -4,14 +4,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::expand::{Expanded, PGBENCH_OPTIONS, expand, is_pgbenchs};
 use super::{command, help, parse};
 use crate::conninfo::{Environment, Host, HostName};
 use crate::error::{Error, Report};
 use crate::plan::{
     ClusterPlan, CsvStyle, InitPlan, InitStep, IntervalPlan, Layout, LoadMode, Loading, LogFormat,
-    LogRows, LogTime, PartitionMethod, Partitioning, PgbenchFields, Plan, ProgressPlan, RunPlan,
-    ServerChoice, StopRule, Tables, Text, Vacuum,
+    LogRows, LogTime, Pacing, PartitionMethod, Partitioning, PgbenchFields, Plan, Preparation,
+    ProgressPlan, RunPlan, ServerChoice, StopRule, SummaryPlan, Tables, Text, Vacuum,
 };
+use crate::program::Program;
 
 /// A user named `tester` with these variables.
 struct Surroundings(&'static [(&'static str, &'static str)]);
@@ -142,6 +144,7 @@ fn limits_tries_and_what_is_vacuumed() {
         Some(ProgressPlan {
             interval: Duration::from_secs(5),
             unix_time: false,
+            percentile: true,
         })
     );
     assert_eq!(run_plan("-s 7").scale, Some(7));
@@ -347,6 +350,7 @@ fn intervals_have_a_file_of_their_own_and_a_length() {
         Some(ProgressPlan {
             interval: Duration::from_millis(500),
             unix_time: true,
+            percentile: true,
         })
     );
 }
@@ -503,8 +507,6 @@ fn what_makes_no_sense_is_refused() {
             "--log-p x",
             "log file prefix (--log-prefix) is allowed only when",
         ),
-        ("--rate 100", "--rate of pgbench is not available"),
-        ("-R 100", "-R of pgbench is not available"),
         ("-W", "no option -W"),
         ("--quiet=3", "-q/--quiet doesn't allow an argument"),
         ("-h", "-h/--host requires an argument"),
@@ -716,8 +718,8 @@ fn a_complaint_points_to_the_remedy() {
         ("-W", "in $PGPASSWORD or the connection string"),
         ("-T 10abc", "1.5s, 250ms, 5m"),
         ("-L 1e3", "1.5s, 250ms, 5m"),
-        ("-R 100", "says what is missing"),
-        ("-r", "says what is missing"),
+        ("-R 10abc", "6/min, 100/h"),
+        ("--report-latencies", "--report-per-command"),
         ("-v x=1", "-D NAME=VALUE"),
         ("-b s", "tpcb-like, simple-update, select-only"),
         ("-b select@x", "add @1"),
@@ -785,12 +787,173 @@ fn texts_are_shown_wherever_they_are_asked_for() {
     assert_eq!(target(&run_plan("-U --help")).1, "--help");
 }
 
+/// Whatever pgbench's getopt takes for one of its options means that option, under both names.
+#[test]
+fn every_beginning_that_pgbench_takes_is_taken() {
+    let names: Vec<&str> = PGBENCH_OPTIONS.iter().map(|(_, name)| *name).collect();
+    for program in [Program::Pgmark, Program::Pgbench] {
+        let command = command(program);
+        let expanded = |typed: &str| {
+            let argv = [program.name(), typed].map(OsString::from);
+            expand(program, &command, argv.into_iter())
+        };
+        for name in &names {
+            for length in 1..=name.len() {
+                let prefix = &name[..length];
+                if prefix != *name && names.contains(&prefix) {
+                    continue;
+                }
+                let begins = names.iter().filter(|name| name.starts_with(prefix));
+                let unambiguous = begins.count() == 1 || prefix == *name;
+                let found = expanded(&format!("--{prefix}"));
+                match (unambiguous, found) {
+                    (true, Ok(Expanded::Help)) => assert_eq!(*name, "help"),
+                    (true, Ok(Expanded::Version)) => assert_eq!(*name, "version"),
+                    (true, Ok(Expanded::Arguments(argv))) => {
+                        assert_eq!(argv[1], OsString::from(format!("--{name}")), "{prefix}");
+                    }
+                    (false, Err(error)) => {
+                        assert!(error.to_string().contains("is ambiguous"), "{error}");
+                    }
+                    (true, Err(error)) => panic!("--{prefix}: {error}"),
+                    (false, Ok(found)) => panic!("--{prefix}: {found:?}"),
+                }
+            }
+            let arg = command
+                .get_arguments()
+                .find(|arg| arg.get_long() == Some(*name));
+            assert!(arg.is_some(), "there is no --{name}");
+        }
+    }
+}
+
+#[test]
+fn under_the_name_pgbench_there_are_no_options_but_its_own() {
+    let as_pgbench = |arguments: &str| {
+        let words = std::iter::once("/usr/bin/pgbench").chain(arguments.split_whitespace());
+        parse(words.map(OsString::from), &NO_VARIABLES)
+    };
+    let ours = command(Program::Pgmark);
+    let ours = ours.get_arguments().filter_map(clap::Arg::get_long);
+    for name in ours.filter(|name| !is_pgbenchs(name)) {
+        let error = as_pgbench(&format!("--{name}")).expect_err(name);
+        assert!(error.to_string().contains("unrecognized option"), "{error}");
+        let hint = error.report().and_then(|report| report.hint.as_deref());
+        assert!(
+            hint.is_some_and(|hint| hint.contains("pgbench --help")),
+            "{hint:?}"
+        );
+    }
+    for (arguments, essence) in [
+        ("--percentiles 5", "unrecognized option '--percentiles'"),
+        ("--warm 5", "unrecognized option '--warm'"),
+        ("-i -j 2", "initialization mode (-i): -j/--jobs"),
+        ("report", ""),
+    ] {
+        match as_pgbench(arguments) {
+            Err(error) => assert!(error.to_string().contains(essence), "{error}"),
+            Ok(Plan::Run(plan)) => assert_eq!((target(&plan).2.as_str(), essence), ("report", "")),
+            Ok(other) => panic!("{arguments}: {other:?}"),
+        }
+    }
+    match as_pgbench("-l -P 5 -R 10 --failures-detailed") {
+        Ok(Plan::Run(plan)) => {
+            assert_eq!(plan.program, Program::Pgbench);
+            let log = plan.log.expect("-l is given");
+            let pid = std::process::id();
+            assert_eq!(log.path, PathBuf::from(format!("pgbench_log.{pid}")));
+            let fields = PgbenchFields {
+                lag: true,
+                retries: false,
+                failures_detailed: true,
+                other_failures: false,
+            };
+            assert_eq!(log.format, LogFormat::Pgbench(fields));
+            assert_eq!(plan.progress.map(|lines| lines.percentile), Some(false));
+            assert!(!plan.load.on_error.tell_first);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_name_pgbench_has_pgbenchs_default_database() {
+    let database = |arguments: &str, variables| {
+        let words = std::iter::once("pgbench").chain(arguments.split_whitespace());
+        match parse(words.map(OsString::from), &Surroundings(variables)) {
+            Ok(Plan::Run(plan)) => (target(&plan).1, target(&plan).2),
+            other => panic!("{arguments}: {other:?}"),
+        }
+    };
+    let pair = |user: &str, database: &str| (user.to_owned(), database.to_owned());
+    assert_eq!(database("-U me", &[]), pair("me", "tester"));
+    assert_eq!(database("-U me", &[("PGUSER", "you")]), pair("me", "you"));
+    let both = &[("PGUSER", "you"), ("PGDATABASE", "theirs")];
+    assert_eq!(database("", both), pair("you", "theirs"));
+    assert_eq!(database("-d mine", both), pair("you", "mine"));
+    assert_eq!(database("mine", both), pair("you", "mine"));
+}
+
+#[test]
+fn the_version_and_the_help_are_those_of_the_name() {
+    let shown = |argument: &str| {
+        let words = ["pgbench", argument].map(OsString::from);
+        match parse(words.into_iter(), &NO_VARIABLES) {
+            Ok(Plan::Show(Text::Stdout(text))) => text,
+            other => panic!("{other:?}"),
+        }
+    };
+    let version = shown("--version");
+    assert!(
+        version.starts_with("pgbench (PostgreSQL) 18.0 (pgmark "),
+        "{version}"
+    );
+    let help = shown("-?");
+    for (part, there) in [
+        ("--report-per-command", true),
+        ("--continue-on-error", true),
+        ("--temp-cluster", false),
+        ("--warmup", false),
+        ("Temporary cluster", false),
+    ] {
+        assert_eq!(help.contains(part), there, "{part}");
+    }
+}
+
+#[test]
+fn rates_lead_ins_and_errors_reach_the_plan() {
+    let load = run_plan("-R 6/min --warmup 2 --ramp-clients 500ms --finish-within 0 -T 5").load;
+    assert_eq!(load.pacing, Pacing::Rate(0.1));
+    assert_eq!(load.lead_in.warmup, Duration::from_secs(2));
+    assert_eq!(load.lead_in.ramp, Duration::from_millis(500));
+    assert_eq!(load.finish_within, Some(Duration::ZERO));
+    let on_error = run_plan("--continue-on-error --exit-on-abort --verbose-errors")
+        .load
+        .on_error;
+    assert_eq!(
+        (on_error.go_on, on_error.exit, on_error.verbose),
+        (true, true, true)
+    );
+    let plan = run_plan("-r --failures-detailed --percentiles 99,1 --pgbench-figures --debug");
+    assert_eq!(
+        plan.summary,
+        SummaryPlan {
+            failures_detailed: true,
+            percentiles: vec![1.0, 99.0],
+            pgbench_figures: true
+        }
+    );
+    assert!(plan.debug && plan.per_command);
+    let before = run_plan("--before checkpoint,reset").before;
+    assert_eq!(before, [Preparation::Checkpoint, Preparation::Reset]);
+}
+
 /// Every option has a group, a full sentence of help, and a line in the README's table.
 #[test]
 fn every_option_is_explained() {
     let readme = include_str!("../../README.md");
-    let shown = help::help(&command());
-    for arg in command().get_arguments() {
+    let shown = help::help(Program::Pgmark, &command(Program::Pgmark));
+    for arg in command(Program::Pgmark).get_arguments() {
         let name = super::complaint::spelled(arg);
         let heading = arg.get_help_heading();
         assert!(
@@ -817,7 +980,7 @@ fn every_option_is_explained() {
 /// The help fits a terminal and says every exit status.
 #[test]
 fn the_help_reads_well() {
-    let shown = help::help(&command());
+    let shown = help::help(Program::Pgmark, &command(Program::Pgmark));
     for line in shown.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }

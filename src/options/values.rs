@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::plan::{InitStep, LoadMode, LogTime, PartitionMethod, QueryMode};
+use crate::plan::{InitStep, LoadMode, LogTime, PartitionMethod, Preparation, QueryMode};
 
 /// Why a value was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +74,72 @@ pub(super) fn seconds(text: &str) -> Result<Duration, Rejected> {
         Duration::from_secs(1),
         "0.000001..2147483647 (seconds)",
     )
+}
+
+/// As [`seconds`], or 0.
+pub(super) fn seconds_or_none(text: &str) -> Result<Duration, Rejected> {
+    match decimal(text.trim()) {
+        Ok(0.0) => Ok(Duration::ZERO),
+        Ok(_) | Err(_) => duration(text, Duration::from_secs(1), "0..2147483647 (seconds)"),
+    }
+}
+
+/// `-R`: transactions per second, or with another unit: `6/min`, `100/h`.
+pub(super) fn rate(text: &str) -> Result<f64, Rejected> {
+    let (number, unit) = match text.split_once('/') {
+        Some((number, unit)) => (number, unit.trim()),
+        None => (text, "s"),
+    };
+    let unit_s = match unit {
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(no_rate(text)),
+    };
+    match decimal(number.trim()) {
+        Ok(rate) if rate > 0.0 && rate <= RATE_MAX => Ok(rate / unit_s),
+        Ok(_) | Err(_) => Err(no_rate(text)),
+    }
+}
+
+/// The value of `--latency-percentiles`, in percent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Percentiles(pub Vec<f64>);
+
+/// `--latency-percentiles`: numbers above 0, at most 100; in ascending order, each once.
+pub(super) fn percentiles(text: &str) -> Result<Percentiles, Rejected> {
+    let one = |element: &str| match decimal(element.trim()) {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
+        Ok(_) | Err(_) => Err(Rejected::Because(
+            format!("invalid percentile (--latency-percentiles): \"{element}\""),
+            Some("Each is a number above 0, at most 100, as in 50,95,99.9."),
+        )),
+    };
+    let percents: Result<Vec<f64>, _> = text.split(',').map(one).collect();
+    let mut percents = percents?;
+    percents.sort_by(f64::total_cmp);
+    percents.dedup();
+    Ok(Percentiles(percents))
+}
+
+/// The value of `--before`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Preparations(pub Vec<Preparation>);
+
+/// `--before`: words in their order.
+pub(super) fn preparations(text: &str) -> Result<Preparations, Rejected> {
+    let one = |element: &str| {
+        let known = Preparation::ALL.into_iter();
+        let mut named = known.filter(|known| known.word() == element.trim());
+        named.next().ok_or_else(|| {
+            Rejected::Because(
+                format!("unknown preparation (--before): \"{element}\""),
+                Some("There are: vacuum, checkpoint, prewarm, reset."),
+            )
+        })
+    };
+    let preparations: Result<_, _> = text.split(',').map(one).collect();
+    Ok(Preparations(preparations?))
 }
 
 /// A length of time in milliseconds, or with a unit.
@@ -219,6 +285,16 @@ pub(super) fn seed(text: &str) -> Result<SeedSource, Rejected> {
 /// The largest number that pgbench takes for a count, and so scripts may rely on.
 const COUNT_MAX: i128 = i32::MAX as i128;
 
+/// A schedule of one transaction each nanosecond, the resolution of the clock.
+const RATE_MAX: f64 = 1e9;
+
+fn no_rate(text: &str) -> Rejected {
+    Rejected::Because(
+        format!("invalid rate limit (-R/--rate): \"{text}\""),
+        Some("A rate is a number above 0, per second or with a unit: 500, 0.2, 6/min, 100/h."),
+    )
+}
+
 const STEPS_HINT: &str = "Allowed step characters are: \"dtgGvpf\"; the default is dtgvp.";
 
 fn init_step(letter: char) -> Result<InitStep, Rejected> {
@@ -348,6 +424,65 @@ mod tests {
             milliseconds("0.0001").is_err(),
             "a limit that would turn itself off"
         );
+    }
+
+    #[test]
+    fn rates_have_a_unit_of_time() {
+        for (text, expected) in [
+            ("500", Some(500.0)),
+            ("0.2", Some(0.2)),
+            ("1/s", Some(1.0)),
+            ("6/min", Some(0.1)),
+            ("6 / m", Some(0.1)),
+            ("360/h", Some(0.1)),
+            (" +10 ", Some(10.0)),
+            ("0", None),
+            ("-1", None),
+            ("10abc", None),
+            ("1e3", None),
+            ("6/d", None),
+            ("6/", None),
+            ("/s", None),
+            ("inf", None),
+            ("", None),
+        ] {
+            assert_eq!(rate(text).ok(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lists_name_their_bad_element() {
+        assert_eq!(
+            percentiles("100, 50,99.9,50"),
+            Ok(Percentiles(vec![50.0, 99.9, 100.0]))
+        );
+        for (text, bad) in [
+            ("50,0", "\"0\""),
+            ("100.1", "\"100.1\""),
+            ("50,,99", "\"\""),
+            ("50,p99", "\"p99\""),
+            ("", "\"\""),
+        ] {
+            let message = percentiles(text).unwrap_err().to_string();
+            assert!(message.ends_with(bad), "{text:?}: {message}");
+        }
+        assert_eq!(
+            preparations("reset, vacuum,reset"),
+            Ok(Preparations(vec![
+                Preparation::Reset,
+                Preparation::Vacuum,
+                Preparation::Reset
+            ]))
+        );
+        let message = preparations("vacuum,freeze").unwrap_err().to_string();
+        assert!(message.ends_with("\"freeze\""), "{message}");
+    }
+
+    #[test]
+    fn some_lengths_of_time_may_be_nothing() {
+        assert_eq!(seconds_or_none("0"), Ok(Duration::ZERO));
+        assert_eq!(seconds_or_none("1.5s"), Ok(Duration::from_millis(1500)));
+        assert!(seconds_or_none("-1").is_err());
     }
 
     #[test]

@@ -16,6 +16,20 @@ pub enum ProtocolError {
         /// The length as sent, its own four bytes included.
         length: i32,
     },
+    /// A message that may be long is longer than is taken.
+    #[error(
+        "{message} message of {bytes} bytes from the server while {state}: at most {allowed} are taken"
+    )]
+    TooLong {
+        /// What the session was doing.
+        state: &'static str,
+        /// Name of the message type.
+        message: &'static str,
+        /// Length of the body.
+        bytes: usize,
+        /// The longest that is taken.
+        allowed: usize,
+    },
     /// The body of a message does not have the form that its type prescribes.
     #[error("malformed {message} message from the server while {state}: {problem}")]
     Malformed {

@@ -177,17 +177,25 @@ fn read_header(
         return Err(ProtocolError::UnknownMessage { state, tag });
     };
     let length = i32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
+    let allowed = body_bytes_max(tag);
     let body_bytes = Header::parse(bytes)
         .ok()
         .flatten()
-        .and_then(|header| usize::try_from(header.len() - 4).ok())
-        .filter(|&bytes| is_skipped(tag, rows_wanted) || bytes <= body_bytes_max(tag))
-        .ok_or(ProtocolError::Length {
+        .and_then(|header| usize::try_from(header.len() - 4).ok());
+    match body_bytes {
+        Some(bytes) if bytes <= allowed || is_skipped(tag, rows_wanted) => Ok((tag, bytes)),
+        Some(bytes) if allowed == LONG_MESSAGE_BYTES_MAX => Err(ProtocolError::TooLong {
+            state,
+            message,
+            bytes,
+            allowed,
+        }),
+        Some(_) | None => Err(ProtocolError::Length {
             state,
             message,
             length,
-        })?;
-    Ok((tag, body_bytes))
+        }),
+    }
 }
 
 fn is_skipped(tag: u8, rows_wanted: bool) -> bool {

@@ -833,7 +833,7 @@ fn nonsense_is_an_error_that_names_state_message_and_problem() {
         (
             &idle,
             b"N\x04\0\0\x05",
-            "NoticeResponse message with impossible length 67108869 from the server while idle",
+            "NoticeResponse message of 67108865 bytes from the server while idle: at most 67108864 are taken",
         ),
         (
             &idle,

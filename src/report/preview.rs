@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::plan::{QueryMode, RunPlan, ServerChoice, StopRule, Vacuum};
+use crate::plan::{Pacing, QueryMode, RunPlan, ServerChoice, StopRule, Vacuum};
 use crate::script::{ScriptSet, WeightedScript};
 
 /// The text that `--dry-run` prints for a run.
@@ -43,6 +43,10 @@ fn workload(plan: &RunPlan, text: &mut String) {
         }
         StopRule::Time(time) => line!(text, "duration: {} s", time.as_secs_f64()),
     }
+    if let Pacing::Rate(per_second) = load.pacing {
+        line!(text, "rate: {per_second} a second");
+    }
+    lead_in(plan, text);
     match load.max_tries {
         Some(most) => line!(text, "maximum number of tries: {most}"),
         None => line!(text, "maximum number of tries: no limit"),
@@ -60,7 +64,32 @@ fn workload(plan: &RunPlan, text: &mut String) {
         line!(text, "each connection begins with: {}", sql.trim_end());
     }
     line!(text, "before the run: {}", preparation(plan.vacuum));
+    if !plan.before.is_empty() {
+        let words: Vec<&str> = plan.before.iter().map(|one| one.word()).collect();
+        line!(text, "and then: {}", words.join(", "));
+    }
     line!(text, "random seed: {}", plan.seed.value);
+}
+
+/// What lies around the measured time, where there is something.
+fn lead_in(plan: &RunPlan, text: &mut String) {
+    let load = &plan.load;
+    let around = [
+        ("clients begin one after the other over", load.lead_in.ramp),
+        ("warm-up", load.lead_in.warmup),
+    ];
+    for (what, time) in around {
+        if !time.is_zero() {
+            line!(text, "{what}: {} s", time.as_secs_f64());
+        }
+    }
+    if let Some(bound) = load.finish_within {
+        let bound = bound.as_secs_f64();
+        line!(
+            text,
+            "transactions under way at the end may take: {bound} s"
+        );
+    }
 }
 
 fn preparation(vacuum: Vacuum) -> &'static str {

@@ -38,7 +38,19 @@ pub(super) fn of_all_due(facts: &Facts, measured: &Measured, percents: &[f64]) -
     ))
 }
 
-/// The account of the schedule, service time and lag.
+/// How late transactions began: pgbench's line.
+pub(super) fn lag(facts: &Facts, stats: &Stats) -> Option<String> {
+    facts.schedule.as_ref()?;
+    (stats.processed > 0).then(|| {
+        format!(
+            "rate limit schedule lag: avg {} (max {}) ms",
+            millis(stats.lag.mean_ns() as u64),
+            millis(stats.lag.max_ns())
+        )
+    })
+}
+
+/// The account of the schedule, and service time.
 pub(super) fn account(facts: &Facts, measured: &Measured) -> Vec<String> {
     let Some(schedule) = &facts.schedule else {
         return Vec::new();
@@ -60,11 +72,6 @@ pub(super) fn account(facts: &Facts, measured: &Measured) -> Vec<String> {
         if facts.connect_per_transaction {
             lines.push(times("response time", &total.response));
         }
-        lines.push(format!(
-            "rate limit schedule lag: avg {} (max {}) ms",
-            millis(total.lag.mean_ns() as u64),
-            millis(total.lag.max_ns())
-        ));
     }
     lines
 }

@@ -3,21 +3,24 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::collector::testing::{Story, transaction};
+use crate::collector::testing::{Story, at, transaction};
 use crate::error::Signal;
 use crate::event::{
     Abort, ClientEnd, CommandEnd, CommandRecord, Outcome, Phase, SpanKind, SqlState,
     TransactionRecord, WorkerRecord,
 };
-use crate::plan::{QueryMode, StopRule};
+use crate::plan::{QueryMode, StopRule, SummaryPlan};
+use crate::program::Program;
 use crate::result::{
-    ConnectionWords, Facts, LogResult, LoggedRows, Measured, Partitions, RunResult, ScriptFacts,
-    ServerActivity,
+    ConnectionWords, Facts, LogResult, LoggedRows, Measured, Partitions, RunResult, ScheduleFacts,
+    ScriptFacts, ServerActivity,
 };
+use crate::schedule::Due;
 
 /// Facts of a run with one builtin script against a server on this host.
 fn facts(clients: u32, stop: StopRule) -> Facts {
     Facts {
+        program: Program::Pgmark,
         server_version: "18.6".to_owned(),
         scripts: vec![script("<builtin: TPC-B (sort of)>", 1)],
         scale: 50,
@@ -30,6 +33,9 @@ fn facts(clients: u32, stop: StopRule) -> Facts {
         schedule: None,
         latency_limit: None,
         connect_per_transaction: false,
+        continue_on_error: false,
+        progress: false,
+        summary: SummaryPlan::default(),
         connection: ConnectionWords {
             transport: "socket".to_owned(),
             tls: "no TLS".to_owned(),
@@ -255,6 +261,66 @@ pub(crate) fn all_failed() -> RunResult {
     )
 }
 
+/// `--rate 100 --latency-limit 50` with a stall of half a second; progress was shown.
+pub(crate) fn scheduled() -> RunResult {
+    let limit = Some(Duration::from_millis(50));
+    let mut story = Story::of_seconds(1, 5);
+    story.plan.latency_limit = limit;
+    for due in (0..5_000).step_by(10) {
+        let stalled = (1_000..1_500).contains(&due);
+        let began = if stalled { 1_500.max(due) } else { due + 1 };
+        let skipped = stalled && began - due > 50;
+        let record = transaction(due, if skipped { began } else { began + 6 });
+        story.record(TransactionRecord {
+            outcome: match skipped {
+                true => Outcome::Skipped,
+                false => Outcome::Processed,
+            },
+            started_at: at(began),
+            tries: u32::from(!skipped),
+            ..record
+        });
+    }
+    let facts = Facts {
+        schedule: Some(ScheduleFacts {
+            rate: 100.0,
+            due: Due {
+                slots: 503,
+                approximate: false,
+            },
+        }),
+        latency_limit: limit,
+        progress: true,
+        ..facts(1, seconds(5))
+    };
+    joined(facts, story.tell())
+}
+
+/// As [`several_scripts`], with everything that can be asked for besides.
+pub(crate) fn detailed() -> RunResult {
+    let mut result = several_scripts();
+    result.facts.continue_on_error = true;
+    result.facts.summary = SummaryPlan {
+        failures_detailed: true,
+        percentiles: vec![25.0, 75.0, 100.0],
+        pgbench_figures: true,
+    };
+    result
+}
+
+/// As [`timed`], with what pgbench would have printed.
+pub(crate) fn with_pgbenchs_figures() -> RunResult {
+    let mut result = timed();
+    result.facts.summary.pgbench_figures = true;
+    result
+}
+
+/// The same run under the name pgbench.
+pub(crate) fn as_pgbench(mut result: RunResult) -> RunResult {
+    result.facts.program = Program::Pgbench;
+    result
+}
+
 /// One of every kind, by name.
 pub(crate) fn of_every_kind() -> Vec<(&'static str, RunResult)> {
     vec![
@@ -266,6 +332,9 @@ pub(crate) fn of_every_kind() -> Vec<(&'static str, RunResult)> {
         ("commands_of_several_scripts", commands_of_several_scripts()),
         ("nothing_attempted", nothing_attempted()),
         ("all_failed", all_failed()),
+        ("scheduled", scheduled()),
+        ("detailed", detailed()),
+        ("with_pgbenchs_figures", with_pgbenchs_figures()),
     ]
 }
 

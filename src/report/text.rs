@@ -7,19 +7,26 @@ use std::io::{self, Write};
 
 use crate::error::Signal;
 use crate::plan::StopRule;
+use crate::program::Program;
 use crate::result::{Facts, Measured, RunResult, ServerActivity};
 use crate::stats::{Histogram, Stats};
 
 use super::{commands, schedule};
 
-/// Percentiles of the summary, in percent.
-const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
 /// A percentile that fewer samples lie beyond is an accident of a few of them.
 const MIN_SAMPLES_BEYOND: u64 = 10;
 
-/// The line that a run begins with: the program's version, the server's, and a word of warning
-/// where a build without optimisation would measure itself.
-pub fn banner(server_version: &str) -> String {
+/// The line that a run begins with: the program's version, the server's, and under our own name a
+/// word of warning where a build without optimisation would measure itself. pgbench leaves out the
+/// server's version if it is its own.
+pub fn banner(program: Program, server_version: &str) -> String {
+    if program == Program::Pgbench {
+        let own = Program::PGBENCH_VERSION;
+        return match server_version.split_whitespace().next() {
+            Some(number) if number == own => format!("pgbench ({own})"),
+            Some(_) | None => format!("pgbench ({own}, server {server_version})"),
+        };
+    }
     let build = if cfg!(debug_assertions) {
         ", debug build"
     } else {
@@ -65,18 +72,22 @@ impl<'a> Summary<'a> {
         if result.measured.total.attempted() == 0 {
             return summary;
         }
-        summary.failures("", &result.measured.total);
-        summary.lines(schedule::skipped(&result.facts, &result.measured.total));
-        summary.late("", &result.measured.total);
-        summary.latency("", &result.measured.total);
-        summary.percentiles();
-        summary.errors();
-        summary.lines(schedule::account(&result.facts, &result.measured));
-        summary.interrupted();
-        summary.concurrency();
-        summary.noise();
-        summary.server();
-        match result.facts.connect_per_transaction {
+        let (facts, total) = (&result.facts, &result.measured.total);
+        let ours = facts.program == Program::Pgmark;
+        summary.failures("", total);
+        summary.lines(schedule::skipped(facts, total));
+        summary.late("", total);
+        summary.latency("", total, ours || facts.pgbench_measures());
+        if ours {
+            summary.percentiles();
+            summary.errors();
+            summary.lines(schedule::account(facts, &result.measured));
+        }
+        summary.lines(schedule::lag(facts, total));
+        if ours {
+            summary.diagnosis(result);
+        }
+        match facts.connect_per_transaction {
             true => summary.reconnections(),
             false => summary.initial_connection(),
         }
@@ -85,6 +96,20 @@ impl<'a> Summary<'a> {
             _ => summary.scripts(),
         }
         summary
+    }
+
+    /// What pgbench has no lines for.
+    fn diagnosis(&mut self, result: &RunResult) {
+        self.interrupted();
+        self.concurrency();
+        self.noise();
+        self.server();
+        if self.facts.summary.pgbench_figures {
+            self.pgbench_figures(result);
+        }
+        if self.facts.connect_per_transaction {
+            self.connections();
+        }
     }
 
     fn lines(&mut self, lines: impl IntoIterator<Item = String>) {
@@ -145,6 +170,9 @@ impl<'a> Summary<'a> {
             self,
             "{indent}number of failed transactions: {failed} ({share:.3}%)"
         );
+        if self.facts.summary.failures_detailed {
+            self.failures_by_kind(indent, stats);
+        }
         if self.facts.max_tries != Some(1) {
             let share = percent(stats.retried, attempted);
             line!(
@@ -153,6 +181,26 @@ impl<'a> Summary<'a> {
                 stats.retried
             );
             line!(self, "{indent}total number of retries: {}", stats.retries);
+        }
+    }
+
+    /// Other failures exist where errors do not end the client.
+    fn failures_by_kind(&mut self, indent: &str, stats: &Stats) {
+        let attempted = stats.attempted();
+        let others = self.facts.continue_on_error.then_some(stats.failed.other);
+        let kinds = [
+            ("serialization", Some(stats.failed.serialization)),
+            ("deadlock", Some(stats.failed.deadlock)),
+            ("other", others),
+        ];
+        for (kind, count) in kinds {
+            if let Some(count) = count {
+                let share = percent(count, attempted);
+                line!(
+                    self,
+                    "{indent}number of {kind} failures: {count} ({share:.3}%)"
+                );
+            }
         }
     }
 
@@ -169,13 +217,16 @@ impl<'a> Summary<'a> {
         );
     }
 
-    fn latency(&mut self, indent: &str, stats: &Stats) {
+    /// pgbench prints the spread only of what it has measured.
+    fn latency(&mut self, indent: &str, stats: &Stats, with_spread: bool) {
         if stats.processed > 0 {
             line!(
                 self,
                 "{indent}latency average = {:.3} ms",
                 stats.latency.mean_ns() / 1e6
             );
+        }
+        if stats.processed > 0 && with_spread {
             line!(
                 self,
                 "{indent}latency stddev = {:.3} ms",
@@ -190,13 +241,13 @@ impl<'a> Summary<'a> {
             line!(
                 self,
                 "latency percentiles = {}, max {:.3} ms",
-                percentiles_ms(latency, &PERCENTILES),
+                percentiles_ms(latency, &self.facts.summary.percentiles),
                 latency.max_ns() as f64 / 1e6
             );
             self.lines(schedule::of_all_due(
                 self.facts,
                 self.measured,
-                &PERCENTILES,
+                &self.facts.summary.percentiles,
             ));
         }
     }
@@ -307,7 +358,36 @@ impl<'a> Summary<'a> {
         }
     }
 
-    fn reconnections(&mut self) {
+    /// What other versions would have said, for people who go on with an archive of it.
+    fn pgbench_figures(&mut self, result: &RunResult) {
+        let Some(figures) = result.pgbench_figures() else {
+            return;
+        };
+        let excluding = match figures.excluding {
+            per_second if per_second.is_finite() && per_second >= 0.0 => {
+                format!("{per_second:.1}/s")
+            }
+            _ => "n/a".to_owned(),
+        };
+        let latency = figures.derived.map_or(String::new(), |derived| {
+            format!(", latency {:.3} ms", derived.up_to_13_ns / 1e6)
+        });
+        line!(
+            self,
+            "pgbench up to 13 would say = {:.1}/s including connections establishing, {excluding} \
+             excluding{latency}",
+            figures.including
+        );
+        if let Some(derived) = figures.derived {
+            line!(
+                self,
+                "pgbench 14 to 18 would say = latency {:.3} ms (derived, not measured)",
+                derived.from_14_ns / 1e6
+            );
+        }
+    }
+
+    fn connections(&mut self) {
         let measured = self.measured;
         if let Some(time) = measured.time_of_a_client() {
             line!(
@@ -336,6 +416,11 @@ impl<'a> Summary<'a> {
             "excluding reconnection times = {:.1}/s (computed, not measured)",
             measured.tps_excluding_reconnection()
         );
+    }
+
+    fn reconnections(&mut self) {
+        let measured = self.measured;
+        let connects = &measured.connections.in_window;
         line!(
             self,
             "average connection time = {:.3} ms",
@@ -389,8 +474,12 @@ impl<'a> Summary<'a> {
                 measured.tps_of_script(index)
             );
             self.failures(" - ", stats);
-            self.late(" - ", stats);
-            self.latency(" - ", stats);
+            let skipped = schedule::skipped(facts, stats);
+            self.lines(skipped.map(|line| format!(" - {line}")));
+            if facts.program == Program::Pgmark {
+                self.late(" - ", stats);
+            }
+            self.latency(" - ", stats, true);
             self.lines(commands::tables(facts, measured, index, " - "));
         }
     }
@@ -399,6 +488,10 @@ impl<'a> Summary<'a> {
 /// `p50 1.468, p90 2.289`, in milliseconds.
 pub(super) fn percentiles_ms(distribution: &Histogram, percents: &[f64]) -> String {
     let one = |&percent: &f64| match distribution.samples_beyond(percent) {
+        // All of them: the largest, which is no estimate.
+        0 if percent == 100.0 => {
+            format!("p100 {:.3}", distribution.max_ns() as f64 / 1e6)
+        }
         ..MIN_SAMPLES_BEYOND => format!("p{percent} n/a"),
         _ => format!(
             "p{percent} {:.3}",
@@ -475,8 +568,8 @@ mod tests {
     fn summaries_are_as_the_golden_files_have_them() {
         let refresh = std::env::var_os("PGMARK_REFRESH_GOLDEN").is_some();
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/golden");
-        for (name, result) in testing::of_every_kind() {
-            let path = directory.join(name).with_extension("txt");
+        for (name, result) in under_both_names() {
+            let path = directory.join(&name).with_extension("txt");
             let text = text_of(&result);
             if refresh {
                 std::fs::write(&path, &text).expect("the golden file can be written");
@@ -486,10 +579,139 @@ mod tests {
         }
     }
 
+    /// Runs of every kind, those under the name pgbench as `pgbench/…`.
+    fn under_both_names() -> Vec<(String, RunResult)> {
+        let own = testing::of_every_kind();
+        let theirs = testing::of_every_kind();
+        let own = own.into_iter().map(|(name, run)| (name.to_owned(), run));
+        let theirs = theirs
+            .into_iter()
+            .map(|(name, run)| (format!("pgbench/{name}"), testing::as_pgbench(run)));
+        own.chain(theirs).collect()
+    }
+
+    /// What scripts do with the text: the first and the last line with `tps = `, `tail -n1`,
+    /// `grep tps | cut -d' ' -f3`, `awk '/latency average/ {print $4}'`.
+    #[test]
+    fn scrapers_find_the_same_figures_in_every_kind_of_run() {
+        for (name, result) in under_both_names() {
+            let text = text_of(&result);
+            let rates: Vec<&str> = text
+                .lines()
+                .filter(|line| line.contains("tps = "))
+                .collect();
+            let measured = &result.measured;
+            if measured.total.attempted() == 0 {
+                assert_eq!(rates, Vec::<&str>::new(), "{name}");
+                continue;
+            }
+            let tps = format!("{:.6}", measured.tps());
+            assert!(rates[0].starts_with(&format!("tps = {tps} (")), "{name}");
+            let several = result.facts.scripts.len() > 1;
+            if !several {
+                assert_eq!(rates.len(), 1, "{name}");
+            }
+            if !several && measured.commands.is_empty() {
+                assert_eq!(text.lines().last(), Some(rates[0]), "{name}: tail -n1");
+            }
+            let cut = rates[0].split(' ').nth(2);
+            assert_eq!(cut, Some(tps.as_str()), "{name}: grep and cut");
+            let averages: Vec<&str> = text
+                .lines()
+                .filter(|line| line.starts_with("latency average"))
+                .collect();
+            assert_eq!(
+                averages.len(),
+                usize::from(measured.total.processed > 0),
+                "{name}"
+            );
+            if let [average] = averages[..] {
+                let fields: Vec<&str> = average.split_whitespace().collect();
+                let expected = format!("{:.3}", measured.total.latency.mean_ns() / 1e6);
+                assert_eq!((fields[3], fields[4]), (expected.as_str(), "ms"), "{name}");
+                assert_eq!(fields.len(), 5, "{name}: nothing follows");
+            }
+        }
+    }
+
+    #[test]
+    fn under_the_name_pgbench_there_are_no_lines_but_its_own() {
+        const LABELS: [&str; 31] = [
+            "transaction type: ",
+            "scaling factor: ",
+            "partition method: ",
+            "partitions: ",
+            "query mode: ",
+            "number of clients: ",
+            "number of threads: ",
+            "maximum number of tries: ",
+            "number of transactions per client: ",
+            "duration: ",
+            "number of transactions actually processed: ",
+            "number of failed transactions: ",
+            "number of serialization failures: ",
+            "number of deadlock failures: ",
+            "number of other failures: ",
+            "number of transactions retried: ",
+            "total number of retries: ",
+            "number of transactions skipped: ",
+            "number of transactions above the ",
+            "latency average = ",
+            "latency stddev = ",
+            "rate limit schedule lag: ",
+            "initial connection time = ",
+            "average connection time = ",
+            "tps = ",
+            "SQL script ",
+            " - weight: ",
+            " - number of ",
+            " - latency ",
+            "statement latencies in milliseconds",
+            " - statement latencies in milliseconds",
+        ];
+        for (name, result) in testing::of_every_kind() {
+            for line in text_of(&testing::as_pgbench(result)).lines() {
+                let known = LABELS.iter().any(|label| line.starts_with(label));
+                let table = line.starts_with(" - ") && line.contains(" transactions (");
+                let retries = line.starts_with(" - total number of retries: ");
+                let command = is_row_of_commands(line);
+                assert!(known || table || retries || command, "{name}: {line}");
+            }
+        }
+    }
+
+    /// `   %11.3f  %10d …`.
+    fn is_row_of_commands(line: &str) -> bool {
+        let mut fields = line.split_whitespace();
+        let mean = fields.next().and_then(|field| field.parse::<f64>().ok());
+        let failures = fields.next().and_then(|field| field.parse::<u64>().ok());
+        line.starts_with("   ") && mean.is_some() && failures.is_some()
+    }
+
+    /// Who reads the table of commands knows its rows by their numbers, or reads on to the end.
+    #[test]
+    fn the_table_of_commands_is_read_whole_and_nothing_else() {
+        for (result, texts) in [
+            (testing::commands(), 2),
+            (testing::commands_of_several_scripts(), 4),
+        ] {
+            let text = text_of(&result);
+            let rows = text.lines().filter(|line| is_row_of_commands(line));
+            assert_eq!(rows.count(), texts);
+            let after_header = text
+                .lines()
+                .skip_while(|line| !line.contains("statement latencies in milliseconds"))
+                .skip(1)
+                .take_while(|line| !line.starts_with("SQL script"));
+            let read: Vec<bool> = after_header.map(is_row_of_commands).collect();
+            assert_eq!(read, [true, true]);
+        }
+    }
+
     /// What other people's scripts rely on.
     #[test]
     fn scrapers_find_pgbenchs_lines_and_only_those() {
-        for (name, result) in testing::of_every_kind() {
+        for (name, result) in under_both_names() {
             let text = text_of(&result);
             let block: Vec<&str> = text
                 .lines()
@@ -621,9 +843,19 @@ mod tests {
 
     #[test]
     fn the_banner_names_both_versions() {
-        let banner = banner("15.18");
+        let ours = banner(Program::Pgmark, "15.18");
         let expected = format!("pgmark ({}, server 15.18", env!("CARGO_PKG_VERSION"));
-        assert!(banner.starts_with(&expected));
-        assert_eq!(banner.contains("debug build"), cfg!(debug_assertions));
+        assert!(ours.starts_with(&expected));
+        assert_eq!(ours.contains("debug build"), cfg!(debug_assertions));
+        for (server, expected) in [
+            (
+                "15.18 (Debian 15.18-0)",
+                "pgbench (18.0, server 15.18 (Debian 15.18-0))",
+            ),
+            ("18.0 (Debian 18.0-1)", "pgbench (18.0)"),
+            ("18.1", "pgbench (18.0, server 18.1)"),
+        ] {
+            assert_eq!(banner(Program::Pgbench, server), expected);
+        }
     }
 }

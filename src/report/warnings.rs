@@ -3,6 +3,7 @@
 
 use crate::event::ClientEnd;
 use crate::plan::StopRule;
+use crate::program::Program;
 use crate::result::{LogResult, Measured, RunResult, ServerActivity};
 
 /// A thread busier than this leaves replies lying.
@@ -18,9 +19,14 @@ const WAL_OF_A_WRITE_BYTES: u64 = 100;
 pub fn warnings(result: &RunResult) -> Vec<String> {
     let measured = &result.measured;
     let lost_rows = measured.logs.iter().map(lost_rows);
+    if result.facts.program == Program::Pgbench {
+        // What it does not say, those who replaced it do not expect on standard error.
+        return lost_rows.flatten().collect();
+    }
     let others = [
         all_failed(measured),
         early_ends(measured),
+        behind_schedule(result),
         saturation(measured),
         blocked_sends(measured),
         no_checkpoint(result),
@@ -55,6 +61,19 @@ fn early_ends(measured: &Measured) -> Option<String> {
         format!(
             "{ended} of {} clients were aborted before the run ended",
             measured.clients.len()
+        )
+    })
+}
+
+/// More due transactions were left than the clients can have had under way.
+fn behind_schedule(result: &RunResult) -> Option<String> {
+    let schedule = result.facts.schedule.as_ref()?;
+    let abandoned = schedule.abandoned(&result.measured.total);
+    (abandoned > u64::from(result.facts.clients)).then(|| {
+        format!(
+            "could not keep up with {} transactions a second: {abandoned} of {} that were due never \
+             began; use more clients (-c) if the server can do more, or a lower rate (-R)",
+            schedule.rate, schedule.due.slots
         )
     })
 }
@@ -237,6 +256,14 @@ mod tests {
             result.measured.logs = vec![testing::cut_log(700, 300)];
             assert_eq!(about(&result, words), times, "{step_ns}");
         }
+    }
+
+    #[test]
+    fn under_the_name_pgbench_only_what_got_lost_is_told() {
+        let mut result = testing::as_pgbench(testing::all_failed());
+        assert_eq!(warnings(&result), Vec::<String>::new());
+        result.measured.logs = vec![testing::cut_log(700, 300)];
+        assert_eq!(warnings(&result).len(), 1);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::console::Console;
 use crate::context::RunContext;
 use crate::control;
 use crate::plan::StopRule;
+use crate::program::Program;
 use crate::result::{
     ConnectionWords, Facts, Measured, Partitions, ScheduleFacts, ScriptFacts, ServerActivity,
 };
@@ -30,8 +31,13 @@ pub(super) fn gather(
     console: &Console,
 ) -> Facts {
     let plan = &run.plan;
-    let activity = activity_since(run, prepared, signals, console);
+    // pgbench has no line for it.
+    let activity = match plan.program {
+        Program::Pgmark => activity_since(run, prepared, signals, console),
+        Program::Pgbench => None,
+    };
     Facts {
+        program: plan.program,
         server_version: prepared.server.version.clone(),
         scripts: script_facts(run),
         scale: prepared.scale,
@@ -47,6 +53,9 @@ pub(super) fn gather(
         schedule: schedule_facts(run, &driven.measured),
         latency_limit: plan.load.latency_limit,
         connect_per_transaction: plan.load.reconnect,
+        continue_on_error: plan.load.on_error.go_on,
+        progress: plan.progress.is_some(),
+        summary: plan.summary.clone(),
         connection: connection_words(&driven.ending),
         server: activity.map(|delta| server_activity(&prepared.server, &delta)),
         interrupted: driven.ending.interrupted,

@@ -35,16 +35,22 @@ pub(super) fn prepare(
     let stdout = &mut *around.stdout;
     signals.cancelling(&mut client, |client| {
         let server = server::facts(client)?;
-        let _ = writeln!(stdout, "{}", report::text::banner(&server.version))
-            .and_then(|()| stdout.flush());
+        let _ = writeln!(
+            stdout,
+            "{}",
+            report::text::banner(plan.program, &server.version)
+        )
+        .and_then(|()| stdout.flush());
         let (scale, partitions) = if plan.scripts.any_builtin {
-            let scale = server::scale(client, &target.database)?;
+            let hint = server::initialization_hint(plan.program, &target.database);
+            let scale = server::scale(client, &hint)?;
             warn_of_ignored_scale(plan, scale, &console);
-            (scale, server::partitions(client, &target.database)?)
+            (scale, server::partitions(client, &hint)?)
         } else {
             (u64::from(plan.scale.unwrap_or(1)), None)
         };
         server::vacuum(client, plan.vacuum, &console);
+        server::before(client, &plan.before, &console)?;
         let activity = Activity::now(client, server.version_num);
         Ok(Prepared {
             server,

@@ -7,10 +7,11 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 
 use crate::collector::{Collector, CollectorPlan, Log, Progress};
-use crate::console::{Console, PROGRAM};
+use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
 use crate::event::{Event, ToCollector};
+use crate::program::Program;
 use crate::result::Measured;
 use crate::schedule::Schedule;
 use crate::server::ServerFacts;
@@ -127,7 +128,7 @@ fn spawn_collector(
     returns: Vec<Sender<Vec<Event>>>,
 ) -> Result<Receiver<Measured>, Error> {
     let plan = CollectorPlan {
-        program: PROGRAM,
+        program: run.plan.program.name(),
         clients: run.plan.load.clients,
         workers: run.plan.load.threads,
         scripts: run.plan.scripts.scripts.len(),
@@ -147,7 +148,7 @@ fn spawn_collector(
         with_retries: run.plan.load.max_tries != Some(1),
         progress: match run.plan.progress {
             Some(lines) => Progress::Lines(lines),
-            None if console.is_terminal() => Progress::Live,
+            None if console.is_terminal() && run.plan.program == Program::Pgmark => Progress::Live,
             None => Progress::Silent,
         },
     };
@@ -206,6 +207,6 @@ pub(super) fn no_thread(error: std::io::Error) -> Error {
 /// The thread has panicked, and has said why.
 pub(super) fn internal(who: &str) -> Error {
     Error::Environment(Problem::new(format!(
-        "internal error: {who} of {PROGRAM} failed"
+        "internal error: {who} of pgmark failed"
     )))
 }

@@ -14,13 +14,14 @@ pub(super) fn resolve(commands: &mut [Command]) -> Result<(), (Problem, Option<u
             (problem, Some(commands[at].line))
         })?;
     }
-    let structure = match blocks.open.pop() {
+    let (structure, start) = match blocks.open.pop() {
         None => return Ok(()),
-        Some(Block::Conditional(_)) => Structure::IfUnclosed,
-        Some(Block::Untimed) => Structure::UntimedUnclosed,
+        Some(Block::Conditional(block)) => (Structure::IfUnclosed, block.start),
+        Some(Block::Untimed { start }) => (Structure::UntimedUnclosed, start),
     };
     let command = commands.len() + 1;
-    Err((Problem::Structure { structure, command }, None))
+    let line = Some(commands[start].line);
+    Err((Problem::Structure { structure, command }, line))
 }
 
 #[derive(Default)]
@@ -33,10 +34,12 @@ struct Blocks {
 
 enum Block {
     Conditional(Conditional),
-    Untimed,
+    Untimed { start: usize },
 }
 
 struct Conditional {
+    /// The `If`.
+    start: usize,
     /// The branch that is entered last; where it goes on when its condition fails is not known yet.
     branch: usize,
     /// The branches behind the first, which are left for the end when the one above was taken.
@@ -48,6 +51,7 @@ impl Blocks {
     fn step(&mut self, commands: &mut [Command], at: usize) -> Result<(), Structure> {
         match &commands[at].kind {
             CommandKind::If { .. } => self.open.push(Block::Conditional(Conditional {
+                start: at,
                 branch: at,
                 later: Vec::new(),
                 has_else: false,
@@ -72,7 +76,7 @@ impl Blocks {
                 block.end(commands, at);
                 self.open.pop();
             }
-            CommandKind::Untimed => self.begin_untimed()?,
+            CommandKind::Untimed => self.begin_untimed(at)?,
             CommandKind::EndUntimed => self.end_untimed()?,
             CommandKind::StartPipeline => self.pipeline = true,
             CommandKind::EndPipeline => self.pipeline = false,
@@ -95,25 +99,25 @@ impl Blocks {
             .any(|block| matches!(block, Block::Conditional(_)));
         match self.open.last_mut() {
             Some(Block::Conditional(block)) => Ok(block),
-            Some(Block::Untimed) if any => Err(Structure::Crossing),
-            Some(Block::Untimed) | None => Err(missing),
+            Some(Block::Untimed { .. }) if any => Err(Structure::Crossing),
+            Some(Block::Untimed { .. }) | None => Err(missing),
         }
     }
 
     fn untimed(&self) -> bool {
         self.open
             .iter()
-            .any(|block| matches!(block, Block::Untimed))
+            .any(|block| matches!(block, Block::Untimed { .. }))
     }
 
-    fn begin_untimed(&mut self) -> Result<(), Structure> {
+    fn begin_untimed(&mut self, start: usize) -> Result<(), Structure> {
         if self.untimed() {
             return Err(Structure::UntimedNested);
         }
         if self.pipeline {
             return Err(Structure::UntimedInPipeline);
         }
-        self.open.push(Block::Untimed);
+        self.open.push(Block::Untimed { start });
         Ok(())
     }
 
@@ -122,7 +126,7 @@ impl Blocks {
             return Err(Structure::UntimedInPipeline);
         }
         match self.open.pop() {
-            Some(Block::Untimed) => Ok(()),
+            Some(Block::Untimed { .. }) => Ok(()),
             Some(Block::Conditional(_)) if self.untimed() => Err(Structure::Crossing),
             Some(Block::Conditional(_)) | None => Err(Structure::EndUntimedWithoutUntimed),
         }

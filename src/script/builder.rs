@@ -62,7 +62,12 @@ impl ScriptSetBuilder {
     /// Defines a variable for all clients (`-D`). The last definition of a name wins.
     pub fn define(&mut self, name: &[u8], value: &[u8]) {
         if name.is_empty() || value.is_empty() {
-            self.error(Problem::BadDefine);
+            let definition = if value.is_empty() {
+                shown(name)
+            } else {
+                format!("={}", shown(value))
+            };
+            self.error(Problem::BadDefine(definition));
         } else if !is_valid_name(name) {
             self.error(Problem::BadVariableName(shown(name)));
         } else {

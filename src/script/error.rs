@@ -2,6 +2,7 @@
 //! a client runs. Each variant is one class with a stable code; the text says what happened, where,
 //! and what was expected. Prints nothing.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use crate::error::{Error, Report};
@@ -68,8 +69,11 @@ pub enum Problem {
     #[error("the weights of all scripts are zero, so that none could be chosen")]
     ZeroWeight,
     /// A definition without name or value.
-    #[error("invalid definition: expected NAME=VALUE with neither part empty")]
-    BadDefine,
+    #[error("invalid definition \"{0}\": expected NAME=VALUE with neither part empty")]
+    BadDefine(String),
+    /// UTF-8 text that begins with a byte-order mark, which the server takes for part of a word.
+    #[error("the script begins with a byte-order mark (bytes EF BB BF)")]
+    ByteOrderMark,
     /// A defined name that cannot be a variable.
     #[error("invalid variable name: \"{0}\"")]
     BadVariableName(String),
@@ -121,7 +125,12 @@ pub enum Problem {
     UnknownCommand {
         /// A command with a similar name.
         nearest: Option<&'static str>,
+        /// What to write in place of a command that psql or an old pgbench has.
+        instead: Option<&'static str>,
     },
+    /// One of psql's settings, which `\set` in a script does not make.
+    #[error("{0} is a setting of psql")]
+    PsqlSetting(&'static str),
     /// The time of a `\sleep` is not an integer.
     #[error("sleep time is not an integer ({0})")]
     SleepNotInteger(String),
@@ -226,9 +235,11 @@ impl Problem {
     pub fn code(&self) -> &'static str {
         match self {
             Problem::EmptyScript => "empty-script",
+            Problem::ByteOrderMark => "byte-order-mark",
+            Problem::PsqlSetting(_) => "psql-setting",
             Problem::TooManyScripts(_) => "too-many-scripts",
             Problem::ZeroWeight => "zero-weight",
-            Problem::BadDefine => "bad-define",
+            Problem::BadDefine(_) => "bad-define",
             Problem::BadVariableName(_) => "bad-var-name",
             Problem::Syntax(_) => "syntax",
             Problem::BadCharacter(_) => "bad-char",
@@ -256,8 +267,16 @@ impl Problem {
     pub fn hint(&self) -> Option<String> {
         match self {
             Problem::Syntax(unexpected) => Some(format!("expected {}", unexpected.expected)),
-            Problem::UnknownFunction { nearest, .. } | Problem::UnknownCommand { nearest } => {
+            Problem::UnknownCommand {
+                instead: Some(instead),
+                ..
+            } => Some((*instead).to_owned()),
+            Problem::UnknownFunction { nearest, .. } | Problem::UnknownCommand { nearest, .. } => {
                 nearest.map(|name| format!("did you mean \"{name}\"?"))
+            }
+            Problem::ByteOrderMark => Some("save it without one".to_owned()),
+            Problem::PsqlSetting(_) => {
+                Some("leave the line out, a script has no such settings".to_owned())
             }
             Problem::ArgumentCount { arity, .. } => Some(format!("it takes {arity}")),
             Problem::SleepUnit(_) => Some("expected us, ms or s".to_owned()),
@@ -269,7 +288,7 @@ impl Problem {
             Problem::EmptyScript
             | Problem::TooManyScripts(_)
             | Problem::ZeroWeight
-            | Problem::BadDefine
+            | Problem::BadDefine(_)
             | Problem::BadVariableName(_)
             | Problem::BadCharacter(_)
             | Problem::UnterminatedText
@@ -329,12 +348,12 @@ impl Excerpt {
         let mut caret = self.caret;
         for line in self.text.split(|&byte| byte == b'\n') {
             let end = start + line.len();
-            let column = caret.filter(|&offset| offset <= end);
-            let column = column.map(|offset| offset - start);
-            let (shown, column) = cut(line.strip_suffix(b"\r").unwrap_or(line), column);
+            let offset = caret.filter(|&offset| offset <= end);
+            let (shown, column) = around(line, offset.map_or(0, |offset| offset - start));
             write!(f, "\n{shown}")?;
-            if let Some(column) = column {
-                write!(f, "\n{:column$}^ {marker}", "")?;
+            if offset.is_some() {
+                // A width in the format is 16 bits wide, and a column may be more.
+                write!(f, "\n{}^ {marker}", " ".repeat(column))?;
                 caret = None;
             }
             start = end + 1;
@@ -348,23 +367,23 @@ impl Excerpt {
     }
 }
 
-/// The most bytes of a line that are shown. Generated lines may have megabytes; nobody reads those,
-/// and no terminal is that wide.
+/// A longer line is shown around the error only: nobody finds a mark below many screens of text.
 const LINE_BYTES_MAX: usize = 1000;
 
-/// The part of a line around the caret's column, and the column in it.
-fn cut(line: &[u8], column: Option<usize>) -> (String, Option<usize>) {
-    const LEFT_OUT: &str = "...";
-    if line.len() <= LINE_BYTES_MAX {
-        return (shown(line), column);
-    }
-    let first = column
-        .unwrap_or(0)
+/// What is shown of a line, and the column of the byte at `offset` in it.
+fn around(line: &[u8], offset: usize) -> (String, usize) {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let first = offset
         .saturating_sub(LINE_BYTES_MAX / 2)
-        .min(line.len() - LINE_BYTES_MAX);
-    let part = shown(&line[first..first + LINE_BYTES_MAX]);
-    let column = column.map(|column| column - first + LEFT_OUT.len());
-    (format!("{LEFT_OUT}{part}{LEFT_OUT}"), column)
+        .min(line.len().saturating_sub(LINE_BYTES_MAX));
+    let last = line.len().min(first + LINE_BYTES_MAX);
+    let (before, after) = (dots(first > 0), dots(last < line.len()));
+    let shown = format!("{before}{}{after}", shown_whole(&line[first..last]));
+    (shown, before.len() + offset - first)
+}
+
+fn dots(cut: bool) -> &'static str {
+    if cut { "..." } else { "" }
 }
 
 /// Why a command failed while a client ran it; the client aborts. Says what went wrong; the one who
@@ -589,7 +608,19 @@ fn coercion_code(from: Type, to: Type) -> &'static str {
     }
 }
 
+/// A longer word or value is cut in messages, which are to be read.
+const WORD_BYTES_MAX: usize = 200;
+
 /// Bytes of a script as text for a message; what is not UTF-8 is shown as a replacement character.
 pub(super) fn shown(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    let kept = bytes.len().min(WORD_BYTES_MAX);
+    format!(
+        "{}{}",
+        shown_whole(&bytes[..kept]),
+        dots(kept < bytes.len())
+    )
+}
+
+fn shown_whole(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
 }

@@ -66,6 +66,35 @@ const NAMES: [(&str, Name); 16] = [
 /// How many of them pgbench knows.
 const NAMES_OF_PGBENCH: usize = 13;
 
+/// Commands of psql, and one that pgbench had before 10, with what to write instead.
+const FOREIGN: [(&str, &str); 6] = [
+    ("setrandom", "write \\set NAME random(LOWER, UPPER)"),
+    (
+        "echo",
+        "a script prints nothing; \\set x debug(:NAME) shows a value",
+    ),
+    (
+        "warn",
+        "a script prints nothing; \\set x debug(:NAME) shows a value",
+    ),
+    ("g", "end the SQL command with ; instead"),
+    ("i", "give each file with an -f of its own"),
+    ("include", "give each file with an -f of its own"),
+];
+
+/// Settings of psql that are words as a rule, so that no expression can be meant.
+const PSQL_SETTINGS: [&str; 6] = [
+    "AUTOCOMMIT",
+    "ECHO",
+    "ON_ERROR_ROLLBACK",
+    "ON_ERROR_STOP",
+    "QUIET",
+    "VERBOSITY",
+];
+
+/// What UTF-8 text of some editors begins with.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Reads one script.
 pub(super) struct Parser<'p> {
     dialect: Dialect,
@@ -97,7 +126,14 @@ impl<'p> Parser<'p> {
     }
 
     /// The commands of the script, or all that is wrong with it.
-    pub fn parse(mut self, text: &[u8]) -> Result<Vec<Command>, Vec<ScriptError>> {
+    pub fn parse(mut self, mut text: &[u8]) -> Result<Vec<Command>, Vec<ScriptError>> {
+        if self.dialect == Dialect::Extended
+            && let Some(rest) = text.strip_prefix(BYTE_ORDER_MARK)
+        {
+            let error = self.scripts_error(Problem::ByteOrderMark, Some(1));
+            self.errors.push(error);
+            text = rest;
+        }
         for piece in Splitter::new(text) {
             if self.errors.len() == ERRORS_MAX {
                 self.give_up();
@@ -175,6 +211,10 @@ impl<'p> Parser<'p> {
             .ok_or_else(|| Fault {
                 problem: Problem::UnknownCommand {
                     nearest: nearest(written, names.iter().map(|&(name, _)| name)),
+                    instead: FOREIGN
+                        .iter()
+                        .find(|(name, _)| name.as_bytes() == written)
+                        .map(|&(_, instead)| instead),
                 },
                 caret: None,
             })?;
@@ -220,7 +260,9 @@ impl<'p> Parser<'p> {
         if name.is_empty() {
             return Err(missing("variable name"));
         }
-        let expression = grammar::parse(arguments.tokens_from(name.end), self.table)?;
+        let written = &arguments.text[name.clone()];
+        let expression = grammar::parse(arguments.tokens_from(name.end), self.table);
+        let expression = expression.map_err(|fault| psql_setting(written, fault))?;
         Ok(CommandKind::Set {
             variable: self.table.assigned_slot(&arguments.text[name]),
             expression,
@@ -434,6 +476,20 @@ fn values(arguments: &Arguments<'_>) -> Result<Values, Fault> {
     Ok(values)
 }
 
+/// What is wrong with the value of a variable, unless the name says that no variable was meant.
+fn psql_setting(name: &[u8], fault: Fault) -> Fault {
+    match PSQL_SETTINGS
+        .iter()
+        .find(|setting| setting.as_bytes() == name)
+    {
+        Some(setting) => Fault {
+            problem: Problem::PsqlSetting(setting),
+            caret: None,
+        },
+        None => fault,
+    }
+}
+
 fn missing(what: &'static str) -> Fault {
     Fault {
         problem: Problem::MissingArgument(what),
@@ -531,7 +587,17 @@ mod tests {
             ),
             (
                 "\\if 1\nselect 1;\n",
-                "s.sql: \\if without matching \\endif (command 3)",
+                "s.sql:1: \\if without matching \\endif (command 3)",
+            ),
+            (
+                "\\setrandom x 1 2\n",
+                "s.sql:1: unknown command \"setrandom\"\n\\setrandom x 1 2\n\
+                 write \\set NAME random(LOWER, UPPER)",
+            ),
+            (
+                "\\set ON_ERROR_STOP on\n",
+                "s.sql:1: ON_ERROR_STOP is a setting of psql in command \"set\"\n\
+                 \\set ON_ERROR_STOP on\nleave the line out, a script has no such settings",
             ),
             (
                 "select 1 \\gset\n\\endif\n",
@@ -643,6 +709,38 @@ mod tests {
         for name in NAMES[NAMES_OF_PGBENCH..].iter().map(|(name, _)| name) {
             assert_eq!(code(&format!("\\{name} x\n")), Some("unknown-command"));
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_named_and_the_rest_is_read() {
+        let text = "\u{feff}\\foo\n";
+        let mut table = TableBuilder::default();
+        let errors = Parser::new(Dialect::Extended, "s.sql", &mut table, &mut 0)
+            .parse(text.as_bytes())
+            .expect_err("two errors");
+        let codes: Vec<&str> = errors.iter().map(|error| error.problem.code()).collect();
+        assert_eq!(codes, ["byte-order-mark", "unknown-command"]);
+        assert!(errors[0].to_string().contains("without one"));
+        // For pgbench it belongs to the first word, which the server refuses.
+        assert_eq!(code("\u{feff}select 1;"), None);
+    }
+
+    #[test]
+    fn of_a_huge_line_the_surroundings_of_the_error_are_shown() {
+        let text = format!(
+            "\\set x 1{} ; {}\n",
+            " + 1".repeat(20_000),
+            "2".repeat(9_000)
+        );
+        let shown = errors(&text)[0].to_string();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines.len(), 3, "{shown}");
+        assert!(lines[1].starts_with("...") && lines[1].ends_with("2..."));
+        assert_eq!(lines[1].find(';'), lines[2].find('^'));
+        assert!(shown.len() < 2500, "{}", shown.len());
+        let word = format!("\\{} x\n", "é".repeat(50_000));
+        let shown = errors(&word)[0].to_string();
+        assert!(shown.len() < 2500, "{}", shown.len());
     }
 
     /// Parses, and checks that every caret points into what is shown.

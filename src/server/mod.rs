@@ -5,6 +5,7 @@
 //! tell is `None`. Takes no part in the load.
 
 mod activity;
+mod before;
 
 use std::time::Duration;
 
@@ -12,10 +13,12 @@ use postgres::error::SqlState;
 use postgres::{Client, SimpleQueryRow};
 
 pub use self::activity::{Activity, ActivityDelta};
-use crate::console::{Console, PROGRAM};
+pub use self::before::before;
+use crate::console::Console;
 use crate::control::{rows, server_message};
 use crate::error::{Error, Report};
 use crate::plan::Vacuum;
+use crate::program::Program;
 
 /// What the server is and how it is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,15 +133,16 @@ pub fn facts(client: &mut Client) -> Result<ServerFacts, Error> {
     })
 }
 
-/// The scale of the tables: the rows of `pgbench_branches`. `database` is named in the hint.
+/// The scale of the tables: the rows of `pgbench_branches`. `hint` is what to do if they are
+/// missing, [`initialization_hint`].
 ///
 /// # Errors
 /// [`Error::Server`] where they cannot be counted, with a hint where the table is missing.
-pub fn scale(client: &mut Client, database: &str) -> Result<u64, Error> {
+pub fn scale(client: &mut Client, hint: &str) -> Result<u64, Error> {
     let failed = |message: &str, missing: bool| {
         let report = Report::new(format!("could not count number of branches: {message}"));
         Error::Server(match missing {
-            true => report.hint(initialization_hint(database)),
+            true => report.hint(hint),
             false => report,
         })
     };
@@ -157,7 +161,7 @@ pub fn scale(client: &mut Client, database: &str) -> Result<u64, Error> {
 /// # Errors
 /// [`Error::Server`] where there is no such table, its method is unknown here, or the server does
 /// not answer.
-pub fn partitions(client: &mut Client, database: &str) -> Result<Option<Partitions>, Error> {
+pub fn partitions(client: &mut Client, hint: &str) -> Result<Option<Partitions>, Error> {
     let rows = match rows(client, PARTITIONS) {
         Ok(rows) => rows,
         Err(error) if lacks_catalogue(&error) => return Ok(None),
@@ -170,8 +174,7 @@ pub fn partitions(client: &mut Client, database: &str) -> Result<Option<Partitio
     };
     let Some(row) = rows.first() else {
         return Err(Error::Server(
-            Report::new("no pgbench_accounts table found in \"search_path\"")
-                .hint(initialization_hint(database)),
+            Report::new("no pgbench_accounts table found in \"search_path\"").hint(hint),
         ));
     };
     let method = match row.try_get(0) {
@@ -226,8 +229,10 @@ pub fn vacuum(client: &mut Client, vacuum: Vacuum, console: &Console) {
     }
 }
 
-fn initialization_hint(database: &str) -> String {
-    format!("Perhaps you need to do initialization (\"{PROGRAM} -i\") in database \"{database}\".")
+/// What to do where the tables are missing.
+pub fn initialization_hint(program: Program, database: &str) -> String {
+    let program = program.name();
+    format!("Perhaps you need to do initialization (\"{program} -i\") in database \"{database}\".")
 }
 
 fn number(row: &SimpleQueryRow, index: usize) -> Option<u64> {
@@ -265,6 +270,8 @@ mod tests {
     use crate::console::tests::recorded;
     use crate::control;
 
+    const HINT: &str = "initialize";
+
     /// One server for everything that needs one, since starting it takes most of the time.
     #[test]
     fn on_a_server() {
@@ -281,12 +288,13 @@ mod tests {
                  create table pgbench_history (tid int)",
             )
             .unwrap();
-        assert_eq!(scale(&mut client, "here").unwrap(), 3);
-        assert_eq!(partitions(&mut client, "here").unwrap(), None);
+        assert_eq!(scale(&mut client, HINT).unwrap(), 3);
+        assert_eq!(partitions(&mut client, HINT).unwrap(), None);
         the_server_is_described(&mut client);
         its_activity_is_counted(&mut client);
         the_vacuum_empties_history(&mut client);
         partitions_are_counted(&mut client);
+        the_server_is_prepared_as_asked(&mut client);
     }
 
     #[test]
@@ -324,17 +332,14 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("\nend.\n"), "{text}");
-        let error = scale(client, "here").unwrap_err();
+        let error = scale(client, HINT).unwrap_err();
         assert!(
             error
                 .to_string()
                 .starts_with("could not count number of branches: ERROR:")
         );
-        assert_eq!(
-            error.report().unwrap().hint.as_deref(),
-            Some("Perhaps you need to do initialization (\"pgmark -i\") in database \"here\".")
-        );
-        assert!(partitions(client, "here").is_err());
+        assert_eq!(error.report().unwrap().hint.as_deref(), Some(HINT));
+        assert!(partitions(client, HINT).is_err());
     }
 
     fn the_server_is_described(client: &mut Client) {
@@ -390,6 +395,32 @@ mod tests {
         assert_eq!(number(&rows[0], 0), Some(0));
     }
 
+    fn the_server_is_prepared_as_asked(client: &mut Client) {
+        use crate::plan::Preparation::{Checkpoint, Prewarm, Reset, Vacuum};
+        let (console, recording) = recorded();
+        client
+            .batch_execute("select count(*) from pgbench_branches")
+            .unwrap();
+        before(client, &[Vacuum, Checkpoint, Reset], &console).unwrap();
+        assert_eq!(
+            recording.text(),
+            "vacuum and analyze of the database...end.\n\
+             checkpoint...end.\n\
+             reset of statistics...end.\n"
+        );
+        // Where the extension is not installed, the remedy is told.
+        let error = before(client, &[Prewarm], &console).unwrap_err();
+        assert!(
+            error.to_string().starts_with("--before prewarm failed: "),
+            "{error}"
+        );
+        let hint = error.report().and_then(|report| report.hint.clone());
+        assert!(hint.is_some_and(|hint| hint.contains("CREATE EXTENSION pg_prewarm")));
+        if client.batch_execute("create extension pg_prewarm").is_ok() {
+            before(client, &[Prewarm], &console).unwrap();
+        }
+    }
+
     fn partitions_are_counted(client: &mut Client) {
         client
             .batch_execute(
@@ -405,10 +436,10 @@ mod tests {
             method: PartitionMethod::Hash,
             count: 2,
         };
-        assert_eq!(partitions(client, "here").unwrap(), Some(expected));
+        assert_eq!(partitions(client, HINT).unwrap(), Some(expected));
         // A transaction that has failed answers nothing more, which is not to have no partitions.
         assert!(client.batch_execute("begin; select 1/0").is_err());
-        let error = partitions(client, "here").unwrap_err();
+        let error = partitions(client, HINT).unwrap_err();
         assert!(error.to_string().contains("is aborted"), "{error}");
         client.batch_execute("rollback").unwrap();
     }

@@ -6,7 +6,7 @@
 //! it has started ends with it when nobody waits any more.
 
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -202,8 +202,10 @@ fn run(order: &ShellOrder, running: &Running) -> ShellOutput {
         .map_err(|error| format!("could not start the shell: {error}"))?;
     running.note_started(Pid::from_child(&child));
     let mut printed = Vec::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        let _ = (&mut stdout).take(OUTPUT_BYTES).read_to_end(&mut printed);
+    if let Some(stdout) = child.stdout.take() {
+        // Not to the end: a process that is left in the background may hold the pipe for long.
+        let mut first = BufReader::new(stdout.take(OUTPUT_BYTES));
+        let _ = first.read_until(b'\n', &mut printed);
     }
     let status = running
         .reap(&mut child)
@@ -245,11 +247,21 @@ mod tests {
             Ok(b"42\n".to_vec())
         );
         assert_eq!(
-            output_of("yes | head -c 100000", Capture::Yes)
+            output_of("yes '' | tr '\\n' x | head -c 100000", Capture::Yes)
                 .unwrap()
                 .len(),
             256
         );
+    }
+
+    #[test]
+    fn the_first_line_is_enough_and_who_holds_the_pipe_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        let line = format!("mkfifo {0}; echo 42; cat {0} &", fifo.display());
+        assert_eq!(output_of(&line, Capture::Yes), Ok(b"42\n".to_vec()));
+        // What runs in the background waits for this.
+        drop(std::fs::File::create(fifo).unwrap());
     }
 
     #[test]

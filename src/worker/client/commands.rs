@@ -2,7 +2,7 @@
 
 use crate::event::{Abort, Level, SqlState};
 use crate::plan::QueryMode;
-use crate::protocol::Event;
+use crate::protocol::{Event, ServerMessage};
 use crate::script::{
     self, Command, CommandKind, EvalContext, EvalError, Place, Script, ShellCommand, Variables,
     setshell_value,
@@ -32,10 +32,11 @@ impl Client {
                 }
                 Event::Error(message) => {
                     self.timing.note_error();
-                    let (transaction, variables) = (&self.transaction, &self.variables);
-                    let worth_telling = Client::is_worth_telling(message.sqlstate(), env);
-                    self.reply.note_error(message, worth_telling, || {
-                        statement_text(env, transaction, variables)
+                    let (state, variables) = (self.state, &self.variables);
+                    let (script, cursor) = (self.transaction.script, self.transaction.cursor);
+                    self.reply.note_error(message.sqlstate(), |command| {
+                        let command = (script, command.unwrap_or(cursor));
+                        error_text(message, state, command, variables, env)
                     });
                 }
                 Event::Notice(message) => {
@@ -97,7 +98,7 @@ impl Client {
     /// The server is ready again. In a pipeline that may be so several times.
     fn handle_reply(&mut self, env: &mut Environment<'_>) {
         if self.session.ready_owed() > 0 {
-            return;
+            return self.reply.note_ready();
         }
         let work = match self.state {
             State::Greeting { since } => return self.handle_greeted(since, env),
@@ -176,9 +177,13 @@ impl Client {
                 return self.fail_command(env);
             }
             let error = self.reply.take_error();
-            let id = self.id;
-            env.recorder
-                .say(Level::Error, format!("client {id}: {}", error.text));
+            let command = error.command.unwrap_or(self.transaction.cursor);
+            let text = format!(
+                "client {} script {} could not prepare command {command}: {}",
+                self.id, self.transaction.script, error.text
+            );
+            env.recorder.say(Level::Error, text);
+            self.say_place(command, env);
         }
         self.run_commands(env);
     }
@@ -426,14 +431,39 @@ fn captured<'a>(
     Some((sql.number, sql.capture.as_ref()?))
 }
 
-/// The SQL that an error points into, as it was sent.
-fn statement_text(
-    env: &Environment<'_>,
-    transaction: &Transaction,
+/// An error as it is told, with the line that it points into; empty if nobody is told of it.
+fn error_text(
+    message: ServerMessage<'_>,
+    state: State,
+    command: (usize, usize),
     variables: &Variables,
+    env: &Environment<'_>,
+) -> String {
+    if matches!(state, State::Working(Work::Waiting))
+        && !Client::is_worth_telling(message.sqlstate(), env)
+    {
+        return String::new();
+    }
+    if let State::Greeting { .. } = state {
+        let sql = env.run.plan.on_connect.as_deref().unwrap_or_default();
+        return message.with_statement(sql).to_string();
+    }
+    if let State::Working(Work::Waiting | Work::Preparing) = state {
+        let statement = statement_text(command, variables, env);
+        return message.with_statement(&statement).to_string();
+    }
+    message.to_string()
+}
+
+/// The SQL of a command of a script, as it was sent.
+fn statement_text(
+    (script, command): (usize, usize),
+    variables: &Variables,
+    env: &Environment<'_>,
 ) -> Vec<u8> {
     let mut text = Vec::new();
-    if let Some(sql) = current(env, transaction).and_then(CommandKind::sql) {
+    let command = env.run.script(script).commands.get(command);
+    if let Some(sql) = command.and_then(|command| command.kind.sql()) {
         match env.run.plan.query_mode {
             QueryMode::Simple => sql.append_simple(variables, &mut text),
             QueryMode::Extended | QueryMode::Prepared => {

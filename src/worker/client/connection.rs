@@ -4,7 +4,7 @@
 use crate::conninfo::{AttemptFailure, Attempts, Endpoint};
 use crate::error::Report;
 use crate::event::{ClientEnd, ConnectionRecord, Event, Level, SpanKind};
-use crate::protocol::ServerMessage;
+use crate::protocol::{ServerMessage, TransactionStatus};
 use crate::time::Timestamp;
 
 use super::super::control::Notice;
@@ -121,6 +121,10 @@ impl Client {
         if self.reply.has_error() {
             let error = self.reply.take_error();
             return self.refuse_greeting(&error.text, env);
+        }
+        if self.session.transaction_status() != TransactionStatus::Idle {
+            let problem = "they leave a transaction open; end it with COMMIT";
+            return self.refuse_greeting(problem, env);
         }
         self.handle_connected(env);
     }

@@ -34,11 +34,13 @@ impl Client {
             env.recorder.say(
                 Level::Info,
                 format!(
-                    "client {id}, {after:.3} s: error in command {command} of script {script}, the \
-                     first of its kind (others are only counted): {text}"
+                    "client {id}, {after:.3} s: SQLSTATE {} in command {command} of script {script}, \
+                     the first of its kind (others are only counted): {text}",
+                    error.sqlstate.as_str()
                 ),
             );
-            self.say_place(env);
+            let place = error.command.unwrap_or(command);
+            self.say_place(place, env);
         }
     }
 

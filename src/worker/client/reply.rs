@@ -2,7 +2,7 @@
 //! and the row that becomes variables.
 
 use crate::event::SqlState;
-use crate::protocol::{DataRow, RowDescription, ServerMessage};
+use crate::protocol::{DataRow, RowDescription};
 use crate::script::{Capture, CapturedRows, EvalError, Slot, Variables};
 
 /// What has been answered to the command under way so far.
@@ -10,6 +10,11 @@ use crate::script::{Capture, CapturedRows, EvalError, Slot, Variables};
 pub(super) struct Reply {
     /// Results that are complete.
     results: u32,
+    /// How often the server was ready for the next command.
+    readies: u32,
+    /// Indices of the commands that were sent together, each answered by a result or by the server
+    /// being ready; empty if there is one alone.
+    sent: Vec<usize>,
     error: Option<ReplyError>,
     /// The command wants to copy data to or from the client.
     pub(super) copies: bool,
@@ -28,6 +33,8 @@ pub(super) struct Reply {
 #[derive(Debug, Default)]
 pub(super) struct ReplyError {
     pub(super) sqlstate: SqlState,
+    /// Which of the commands that were sent together it is an error of.
+    pub(super) command: Option<usize>,
     /// As libpq shows it; empty for one that nobody is told of.
     pub(super) text: String,
     /// Number of the result that it came instead of, from 0.
@@ -57,6 +64,8 @@ impl Reply {
     /// A new command is sent.
     pub(super) fn clear(&mut self) {
         self.results = 0;
+        self.readies = 0;
+        self.sent.clear();
         self.error = None;
         self.copies = false;
         self.rows = 0;
@@ -64,26 +73,33 @@ impl Reply {
         self.problem = None;
     }
 
-    /// The first error is the cause of those that follow it. `statement` writes what it points
-    /// into; the text is made only if it is worth telling.
+    /// The command with this index was sent along with others.
+    pub(super) fn note_sent(&mut self, command: usize) {
+        self.sent.push(command);
+    }
+
+    /// The server is ready, and more is to come.
+    pub(super) fn note_ready(&mut self) {
+        self.readies += 1;
+    }
+
+    /// The first error is the cause of those that follow it. `text` makes what is told of it, and is
+    /// given the command that it is an error of, if several were sent.
     pub(super) fn note_error(
         &mut self,
-        message: ServerMessage<'_>,
-        worth_telling: bool,
-        statement: impl FnOnce() -> Vec<u8>,
+        sqlstate: SqlState,
+        text: impl FnOnce(Option<usize>) -> String,
     ) {
-        let result = self.results;
-        self.error.get_or_insert_with(|| {
-            let sqlstate = message.sqlstate();
-            let text = match worth_telling {
-                true => message.with_statement(&statement()).to_string(),
-                false => String::new(),
-            };
-            ReplyError {
-                sqlstate,
-                text,
-                result,
-            }
+        if self.error.is_some() {
+            return;
+        }
+        let answered = self.results + self.readies;
+        let command = self.sent.get(answered as usize).copied();
+        self.error = Some(ReplyError {
+            sqlstate,
+            command,
+            text: text(command),
+            result: self.results,
         });
     }
 

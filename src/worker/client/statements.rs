@@ -103,7 +103,7 @@ impl Client {
         }
         let mode = env.run.plan.query_mode;
         if mode == QueryMode::Prepared && !piped && !self.statements.is_prepared(sql) {
-            return self.prepare(&[sql], env);
+            return self.prepare(&[(self.transaction.cursor, sql)], env);
         }
         self.begin_sending(env);
         if !piped {
@@ -114,6 +114,7 @@ impl Client {
             .map_err(|error| error.to_string())?;
         self.transaction.committing |= sql.commits();
         if piped {
+            self.reply.note_sent(self.transaction.cursor);
             self.command_piped(self.transaction.cursor);
             self.transaction.cursor += 1;
             return Ok(Flow::On);
@@ -159,10 +160,15 @@ impl Client {
 
     /// Prepares statements, each with a round trip of its own on the server's side. When they are
     /// answered, the command under way is executed again, and finds them prepared.
-    fn prepare(&mut self, statements: &[&Sql], env: &mut Environment<'_>) -> Result<Flow, String> {
+    fn prepare(
+        &mut self,
+        statements: &[(usize, &Sql)],
+        env: &mut Environment<'_>,
+    ) -> Result<Flow, String> {
         self.begin_sending(env);
         self.reply.clear();
-        for sql in statements {
+        for &(command, sql) in statements {
+            self.reply.note_sent(command);
             let write_text = |out: &mut BytesMut| out.extend_from_slice(sql.parameterized());
             self.session
                 .parse(env.run.statement_name(sql), write_text)
@@ -188,7 +194,7 @@ impl Client {
             return Err("already in a pipeline".to_owned());
         }
         if mode == QueryMode::Prepared {
-            let unprepared = self.unprepared(&commands[self.transaction.cursor + 1..]);
+            let unprepared = self.unprepared(commands);
             if !unprepared.is_empty() {
                 return self.prepare(&unprepared, env);
             }
@@ -201,13 +207,15 @@ impl Client {
     }
 
     /// The SQL commands up to the end of the pipeline that are not prepared yet, those in skipped
-    /// branches included.
-    fn unprepared<'a>(&self, commands: &'a [Command]) -> Vec<&'a Sql> {
+    /// branches included, with their indices.
+    fn unprepared<'a>(&self, commands: &'a [Command]) -> Vec<(usize, &'a Sql)> {
         commands
             .iter()
-            .take_while(|command| !matches!(command.kind, CommandKind::EndPipeline))
-            .filter_map(|command| command.kind.sql())
-            .filter(|sql| !self.statements.is_prepared(sql))
+            .enumerate()
+            .skip(self.transaction.cursor + 1)
+            .take_while(|(_, command)| !matches!(command.kind, CommandKind::EndPipeline))
+            .filter_map(|(index, command)| Some((index, command.kind.sql()?)))
+            .filter(|(_, sql)| !self.statements.is_prepared(sql))
             .collect()
     }
 
@@ -217,6 +225,7 @@ impl Client {
             return Err("not in a pipeline".to_owned());
         }
         self.session.sync();
+        self.reply.note_sent(self.transaction.cursor);
         self.transaction.cursor += 1;
         Ok(Flow::On)
     }

@@ -10,8 +10,10 @@ use crate::event::{
     Abort, CommandEnd, Level, Outcome, Phase, SpanKind, SqlState, ToCollector, TransactionRecord,
 };
 use crate::plan::{
-    LeadIn, Load, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, Vacuum,
+    LeadIn, Load, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, SummaryPlan,
+    Vacuum,
 };
+use crate::program::Program;
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
 use crate::transport::look_up;
@@ -60,12 +62,14 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
     scripts.add_file("test.sql", script.as_bytes(), 1);
     let addresses = look_up::addresses(&target());
     let plan = RunPlan {
+        program: Program::Pgmark,
         server: ServerChoice::Given(target()),
         scripts: scripts.finish().unwrap(),
         query_mode: QueryMode::Simple,
         on_connect: None,
         scale: None,
         vacuum: Vacuum::None,
+        before: Vec::new(),
         seed: Seed {
             value: 42,
             explicit: true,
@@ -73,7 +77,9 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
         log: None,
         intervals: None,
         progress: None,
+        summary: SummaryPlan::default(),
         per_command: false,
+        debug: false,
         dry_run: false,
         load,
     };
@@ -231,6 +237,16 @@ impl Stage {
             .collect()
     }
 
+    /// What is told of errors, with its details.
+    fn told(&mut self) -> String {
+        self.recorder.flush();
+        let texts = self.reports.try_iter().filter_map(|report| match report {
+            ToCollector::Message(message) => Some(message.text + "\n"),
+            _ => None,
+        });
+        texts.collect()
+    }
+
     fn transactions(&mut self) -> Vec<TransactionRecord> {
         transactions(&self.events().0)
     }
@@ -273,6 +289,12 @@ pub(in crate::worker) fn done(tag: &str, status: u8) -> Vec<u8> {
 
 pub(super) fn error(sqlstate: &str, text: &str) -> Vec<u8> {
     let body = format!("SERROR\0VERROR\0C{sqlstate}\0M{text}\0\0");
+    message(b'E', body.as_bytes())
+}
+
+/// An error that points at a character of the statement, counted from 1.
+fn error_at(position: usize, text: &str) -> Vec<u8> {
+    let body = format!("SERROR\0VERROR\0C42601\0M{text}\0P{position}\0\0");
     message(b'E', body.as_bytes())
 }
 
@@ -766,6 +788,36 @@ fn an_error_in_a_pipeline_never_leaves_the_client_out_of_step() {
 }
 
 #[test]
+fn of_an_error_in_a_pipeline_the_statement_is_told() {
+    let script = "\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\nSELECT x;\n\\endpipeline";
+    let mut stage = Stage::in_mode(QueryMode::Extended, script);
+    let parsed = message(b'1', b"");
+    let first = [&parsed[..], &executed(), &ready(b'I')].concat();
+    let refused = [error_at(8, "no x"), ready(b'I')].concat();
+    let second = [&parsed[..], &executed(), &refused].concat();
+    stage.answer(101, &[first, second].concat());
+    assert_eq!(
+        stage.told(),
+        "client 0 script 0 aborted in command 5 query 2: ERROR:  no x\nLINE 1: SELECT x;\n\
+         \u{20}              ^\ntest.sql, line 5: SELECT x;\n"
+    );
+}
+
+#[test]
+fn what_cannot_be_prepared_for_a_pipeline_is_told_with_its_place() {
+    let script = "\\startpipeline\nSELECT 1;\n\\if 0\nSELECT x;\n\\endif\n\\endpipeline";
+    let mut stage = Stage::in_mode(QueryMode::Prepared, script);
+    let parsed = [message(b'1', b""), ready(b'I')].concat();
+    let refused = [error_at(8, "no x"), ready(b'I')].concat();
+    stage.answer(101, &[parsed, refused].concat());
+    assert_eq!(
+        stage.told(),
+        "client 0 script 0 could not prepare command 3: ERROR:  no x\nLINE 1: SELECT x;\n\
+         \u{20}              ^\ntest.sql, line 4: SELECT x;\n"
+    );
+}
+
+#[test]
 fn a_pipeline_left_open_ends_the_client_and_names_its_line() {
     let mut stage = Stage::in_mode(QueryMode::Extended, "SELECT 1;\n\\startpipeline\nSELECT 2;");
     stage.sent_messages();
@@ -892,21 +944,33 @@ fn each_connection_begins_with_its_own_commands_outside_of_latency() {
 
 #[test]
 fn a_connection_that_cannot_begin_as_it_should_is_no_connection() {
-    let mut run = context("SELECT 1;", load());
-    run.plan.on_connect = Some(b"SET nonsense = 1".to_vec());
-    let mut stage = Stage::of(run);
-    stage.input(0, Client::connect);
-    stage.log_in(0);
-    stage.answer(
-        5,
-        &[error("42704", "no such setting"), ready(b'I')].concat(),
-    );
-    stage.close(6);
-    assert!(stage.notified.try_iter().any(|notice| matches!(
-        notice,
-        Notice::ConnectFailed { report, .. } if report.message.contains("no such setting")
-    )));
-    assert_eq!(stage.client.progress(), Progress::Done);
+    for (answer, told) in [
+        (
+            [error_at(5, "no such setting"), ready(b'I')].concat(),
+            "no such setting\nLINE 1: SET nonsense = 1\n            ^",
+        ),
+        // No transaction fails here, so that it is told.
+        (
+            [error("40001", "try again"), ready(b'I')].concat(),
+            "try again",
+        ),
+        (done("BEGIN", b'T'), "leave a transaction open"),
+    ] {
+        let mut run = context("SELECT 1;", load());
+        run.plan.on_connect = Some(b"SET nonsense = 1".to_vec());
+        let mut stage = Stage::of(run);
+        stage.input(0, Client::connect);
+        stage.log_in(0);
+        stage.answer(5, &answer);
+        stage.close(6);
+        let failed = stage.notified.try_iter().find_map(|notice| match notice {
+            Notice::ConnectFailed { report, .. } => Some(report.message),
+            _ => None,
+        });
+        let text = failed.expect("the main thread is told");
+        assert!(text.contains(told), "{text}");
+        assert_eq!(stage.client.progress(), Progress::Done);
+    }
 }
 
 #[test]
@@ -962,7 +1026,7 @@ fn a_script_whose_values_have_run_out_ends_its_client_without_a_transaction() {
 }
 
 #[test]
-fn values_that_run_out_before_a_retry_leave_the_first_try_in_the_books() {
+fn a_retry_has_the_row_of_values_that_its_transaction_has() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("keys.csv"), "id\n7\n").unwrap();
     let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
@@ -979,11 +1043,13 @@ fn values_that_run_out_before_a_retry_leave_the_first_try_in_the_books() {
     let mut stage = Stage::of(run).at_work();
     assert_eq!(stage.sent(), "SELECT 7;");
     stage.answer(110, &[error("40001", "no"), ready(b'I')].concat());
-    stage.close(111);
+    assert_eq!(stage.sent(), "SELECT 7;");
+    stage.answer(120, &done("SELECT 1", b'I'));
+    stage.close(121);
     let [record] = stage.transactions()[..] else {
-        panic!("a transaction that was tried has a record");
+        panic!("both tries are one transaction");
     };
-    assert_eq!(record.outcome, Outcome::Aborted(Abort::Interrupted));
+    assert_eq!(record.outcome, Outcome::Processed);
     assert_eq!((record.number, record.tries), (1, 2));
 }
 

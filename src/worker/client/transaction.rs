@@ -82,6 +82,7 @@ impl Client {
         transaction.started_at = now;
         transaction.untimed_ns = 0;
         transaction.generator.clone_from(&self.generator);
+        self.values.begin_transaction();
         self.tell_number(env);
         self.begin_try(env);
     }
@@ -174,6 +175,8 @@ impl Client {
             "client {} script {} aborted in command {} query {}: {}",
             self.id, self.transaction.script, self.transaction.cursor, error.result, error.text
         );
+        // Of a pipeline, the place of the command that failed is told.
+        self.transaction.cursor = error.command.unwrap_or(self.transaction.cursor);
         self.abort(Abort::Server, error.sqlstate, text, env);
     }
 
@@ -232,14 +235,14 @@ impl Client {
     ) {
         self.record(Outcome::Aborted(why), sqlstate, env);
         env.recorder.say(Level::Error, text);
-        self.say_place(env);
+        self.say_place(self.transaction.cursor, env);
         self.close(Then::End(ClientEnd::Aborted), env);
     }
 
-    /// Tells where in the script the client is.
-    pub(super) fn say_place(&self, env: &mut Environment<'_>) {
+    /// Tells where in the script a command stands.
+    pub(super) fn say_place(&self, command: usize, env: &mut Environment<'_>) {
         let script = env.run.script(self.transaction.script);
-        if let Some(command) = script.commands.get(self.transaction.cursor) {
+        if let Some(command) = script.commands.get(command) {
             let place = format!(
                 "{}, line {}: {}",
                 script.name,
@@ -272,7 +275,7 @@ impl Client {
         );
         self.record(Outcome::Aborted(why), error.sqlstate, env);
         env.recorder.say(Level::Error, text);
-        self.say_place(env);
+        self.say_place(self.transaction.cursor, env);
         self.session.reset();
         self.end(ClientEnd::Aborted, env.stamp, env);
     }
