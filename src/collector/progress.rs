@@ -32,9 +32,9 @@ impl Progress {
 /// The live line is cut here, so that it never wraps and can be redrawn.
 const LIVE_WIDTH: usize = 80;
 
-/// `progress: 1.0 s, 3389.5 tps, lat 1.164 ms stddev 0.535, 0 failed`; under a rate also
-/// `lag 0.119 ms`, with a limit `0 skipped`, and where a transaction may be tried again, retries:
-/// pgbench's line, which others parse. Time counts from the beginning of the window; it is
+/// `progress: 1.0 s, 3389.5 tps, lat 1.164 ms stddev 0.535, 0 failed`, then, under a rate,
+/// `lag 0.119 ms`, with a limit also `0 skipped`, and retries where a transaction may be tried
+/// again: pgbench's line, which others parse. Time counts from the beginning of the window; it is
 /// `unix_ns` where that is given.
 pub(super) fn line(interval: &Interval, unix_ns: Option<i128>, plan: &CollectorPlan) -> String {
     let stats = &interval.kept;

@@ -12,7 +12,8 @@ use crate::stats::CommandStats;
 /// Bytes of a command that are shown, as in pgbench.
 const SHOWN_BYTES: usize = 127;
 
-/// Both tables of a script, `indent` before their headers; nothing if commands are not reported.
+/// The tables of a script, `indent` before their headers; nothing if commands are not reported.
+/// Under the name pgbench there is only pgbench's.
 pub(super) fn tables(
     facts: &Facts,
     measured: &Measured,
@@ -24,19 +25,19 @@ pub(super) fn tables(
     };
     let texts = facts.scripts[script].commands.iter();
     let texts: Vec<String> = texts.map(|text| shown(text)).collect();
-    let with_retries = facts.max_tries != Some(1);
-    let and_what = match with_retries {
-        true => ", failures and retries",
-        false => " and failures",
-    };
-    let mut lines = Vec::new();
     let each = || commands.iter().zip(&texts);
+    let mut lines = Vec::new();
     if facts.program == Program::Pgmark {
         lines.push(format!(
             "{indent}statement executions, percentiles and maxima in milliseconds:"
         ));
         lines.extend(each().map(|(stats, text)| our_row(stats, text)));
     }
+    let with_retries = facts.max_tries != Some(1);
+    let and_what = match with_retries {
+        true => ", failures and retries",
+        false => " and failures",
+    };
     lines.push(format!(
         "{indent}statement latencies in milliseconds{and_what}:"
     ));
@@ -90,6 +91,7 @@ mod tests {
     use super::super::testing;
     use super::*;
     use crate::event::CommandEnd;
+    use crate::result::RunResult;
 
     fn stats() -> CommandStats {
         let mut stats = CommandStats::default();
@@ -134,6 +136,16 @@ mod tests {
         ] {
             assert_eq!(shown(text), expected);
         }
+    }
+
+    #[test]
+    fn under_the_name_pgbench_there_is_only_its_table() {
+        let mut result = testing::commands();
+        let of = |result: &RunResult| tables(&result.facts, &result.measured, 0, " - ");
+        let both = of(&result);
+        result.facts.program = Program::Pgbench;
+        assert_eq!(of(&result), both[3..]);
+        assert!(both[3].starts_with(" - statement latencies in milliseconds"));
     }
 
     #[test]

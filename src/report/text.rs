@@ -610,11 +610,9 @@ mod tests {
             let several = result.facts.scripts.len() > 1;
             if !several {
                 assert_eq!(rates.len(), 1, "{name}");
-                // Only the tables of -r may follow it.
-                let before_tables = text
-                    .lines()
-                    .take_while(|line| !line.starts_with("statement"));
-                assert_eq!(before_tables.last(), Some(rates[0]), "{name}: tail -n1");
+            }
+            if !several && measured.commands.is_empty() {
+                assert_eq!(text.lines().last(), Some(rates[0]), "{name}: tail -n1");
             }
             let cut = rates[0].split(' ').nth(2);
             assert_eq!(cut, Some(tps.as_str()), "{name}: grep and cut");
@@ -638,7 +636,7 @@ mod tests {
 
     #[test]
     fn under_the_name_pgbench_there_are_no_lines_but_its_own() {
-        const LABELS: [&str; 29] = [
+        const LABELS: [&str; 31] = [
             "transaction type: ",
             "scaling factor: ",
             "partition method: ",
@@ -668,19 +666,45 @@ mod tests {
             " - weight: ",
             " - number of ",
             " - latency ",
+            "statement latencies in milliseconds",
+            " - statement latencies in milliseconds",
         ];
         for (name, result) in testing::of_every_kind() {
             for line in text_of(&testing::as_pgbench(result)).lines() {
                 let known = LABELS.iter().any(|label| line.starts_with(label));
                 let table = line.starts_with(" - ") && line.contains(" transactions (");
                 let retries = line.starts_with(" - total number of retries: ");
-                let command = line.contains("statement latencies in milliseconds")
-                    || line
-                        .split_whitespace()
-                        .next()
-                        .is_some_and(|mean| mean.parse::<f64>().is_ok());
+                let command = is_row_of_commands(line);
                 assert!(known || table || retries || command, "{name}: {line}");
             }
+        }
+    }
+
+    /// `   %11.3f  %10d …`.
+    fn is_row_of_commands(line: &str) -> bool {
+        let mut fields = line.split_whitespace();
+        let mean = fields.next().and_then(|field| field.parse::<f64>().ok());
+        let failures = fields.next().and_then(|field| field.parse::<u64>().ok());
+        line.starts_with("   ") && mean.is_some() && failures.is_some()
+    }
+
+    /// Who reads the table of commands knows its rows by their numbers, or reads on to the end.
+    #[test]
+    fn the_table_of_commands_is_read_whole_and_nothing_else() {
+        for (result, texts) in [
+            (testing::commands(), 2),
+            (testing::commands_of_several_scripts(), 4),
+        ] {
+            let text = text_of(&result);
+            let rows = text.lines().filter(|line| is_row_of_commands(line));
+            assert_eq!(rows.count(), texts);
+            let after_header = text
+                .lines()
+                .skip_while(|line| !line.contains("statement latencies in milliseconds"))
+                .skip(1)
+                .take_while(|line| !line.starts_with("SQL script"));
+            let read: Vec<bool> = after_header.map(is_row_of_commands).collect();
+            assert_eq!(read, [true, true]);
         }
     }
 

@@ -160,7 +160,7 @@ fn connection_limit(server: &ServerFacts) -> Option<String> {
     let reserved = server.reserved_connections.unwrap_or(0);
     Some(format!(
         "The server's max_connections is {limit}, {reserved} of them reserved, and role and database \
-         may have limits of their own: reduce the number of clients (-c), or raise the limit."
+         may have limits of their own: use fewer clients (-c), or raise the limit."
     ))
 }
 
