@@ -516,7 +516,6 @@ fn sleep_unit(word: &Argument<'_>) -> Result<Unit, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn errors(text: &str) -> Vec<ScriptError> {
         let mut table = TableBuilder::default();
@@ -741,43 +740,5 @@ mod tests {
         let word = format!("\\{} x\n", "é".repeat(50_000));
         let shown = errors(&word)[0].to_string();
         assert!(shown.len() < 2500, "{}", shown.len());
-    }
-
-    /// Parses, and checks that every caret points into what is shown.
-    fn check(text: &[u8]) {
-        let mut table = TableBuilder::default();
-        let result = Parser::new(Dialect::Extended, "s", &mut table, &mut 0).parse(text);
-        for error in result.err().unwrap_or_default() {
-            if let Some(Excerpt {
-                text: shown,
-                caret: Some(caret),
-            }) = &error.excerpt
-            {
-                assert!(*caret <= text.len() && shown.len() <= text.len());
-            }
-            assert!(!error.to_string().is_empty());
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_parsed_or_refused(text in proptest::collection::vec(any::<u8>(), 0..200)) {
-            check(&text);
-        }
-
-        #[test]
-        fn anything_like_a_script_is_parsed_or_refused(
-            parts in proptest::collection::vec(prop_oneof![
-                Just("\\set x "), Just("\\if "), Just("\\elif "), Just("\\else"), Just("\\endif"),
-                Just("\\gset "), Just("\\sleep "), Just("\\shell "), Just("\n"), Just("\\\n"),
-                Just("\\\r\n"), Just("\r\n"), Just(" "), Just("1"), Just("2.5e3"), Just(":x"),
-                Just("("), Just(")"), Just(","), Just("random"), Just("case "), Just("when "),
-                Just("then "), Just("end "), Just("is "), Just("not "), Just("null "), Just("+"),
-                Just("-"), Just("9223372036854775808"), Just(">="), Just("'"), Just("select :x;"),
-                Just("\\;"), Just("é"), Just("ms"),
-            ], 0..40)
-        ) {
-            check(parts.concat().as_bytes());
-        }
     }
 }
