@@ -481,11 +481,14 @@ mod tests {
     }
 
     #[test]
-    fn the_death_of_the_last_client_ends_the_window() {
+    fn the_window_ends_when_the_last_client_is_dead_or_has_nothing_left_to_do() {
         let mut story = Story::of_seconds(2, 5);
-        for (client, end) in [(0, 1_000), (1, 2_000)] {
+        for (client, how, end) in [
+            (0, ClientEnd::Aborted, 1_000),
+            (1, ClientEnd::RanOut, 2_000),
+        ] {
             story.works(client, 100, 0, end);
-            story.done(client, ClientEnd::Aborted, end);
+            story.done(client, how, end);
         }
         let measured = story.tell();
         assert_eq!(measured.window.map(|window| window.ends), Some(at(2_000)));

@@ -167,9 +167,13 @@ impl Timeline {
         }
     }
 
-    fn died_at(&self) -> Option<Timestamp> {
+    /// When it ended for good before the run did, if so.
+    fn left_at(&self) -> Option<Timestamp> {
         self.done
-            .filter(|done| done.end == ClientEnd::Aborted)
+            .filter(|done| match done.end {
+                ClientEnd::Finished => false,
+                ClientEnd::RanOut | ClientEnd::Aborted => true,
+            })
             .map(|done| done.ended_at)
     }
 
@@ -190,7 +194,7 @@ pub(super) fn end_of_window(
     clients: &[Timeline],
 ) -> Timestamp {
     let ends = match stop {
-        StopRule::Time(duration) => [Some(begins + duration), told, death_of_last(clients)]
+        StopRule::Time(duration) => [Some(begins + duration), told, departure_of_last(clients)]
             .into_iter()
             .flatten()
             .min()
@@ -211,10 +215,10 @@ pub(super) fn last_transaction_ends(clients: &[Timeline]) -> Option<Timestamp> {
         .max()
 }
 
-/// When the last client died, if all did.
-fn death_of_last(clients: &[Timeline]) -> Option<Timestamp> {
-    let deaths: Option<Vec<Timestamp>> = clients.iter().map(Timeline::died_at).collect();
-    deaths?.into_iter().max()
+/// When the last client died or had nothing left to do, if all did.
+fn departure_of_last(clients: &[Timeline]) -> Option<Timestamp> {
+    let departures: Option<Vec<Timestamp>> = clients.iter().map(Timeline::left_at).collect();
+    departures?.into_iter().max()
 }
 
 fn overlap_ns(span: &ConnectionRecord, from: Timestamp, to: Timestamp) -> u64 {

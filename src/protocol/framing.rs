@@ -153,7 +153,6 @@ impl Inbox {
     }
 
     /// Memory held for a message that has not arrived completely.
-    #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
         self.spill.capacity()
     }

@@ -1,4 +1,5 @@
-//! Drives a session with bytes that an enemy chose.
+//! Drives a session with bytes that an enemy chose: for property tests and for a fuzz target, which
+//! share it.
 
 use super::{ChannelBinding, Event, ProtocolError, Session, Startup};
 
@@ -11,7 +12,7 @@ const PIECE_BYTES_MAX: usize = 251;
 /// # Panics
 /// If the session breaks one of its promises: all input is used up, and what it holds is bounded by
 /// what it was sent.
-pub(super) fn drive_hostile(data: &[u8]) {
+pub fn drive_hostile(data: &[u8]) {
     let [choice, statements, rest @ ..] = data else {
         return;
     };

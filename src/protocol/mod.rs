@@ -11,7 +11,6 @@ mod error;
 mod excerpt;
 mod framing;
 mod frontend;
-#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod recordings;
@@ -32,6 +31,7 @@ use replies::{Expected, Replies};
 pub use backend::{DataRow, RowDescription, ServerMessage};
 pub use error::ProtocolError;
 pub use frontend::{ChannelBinding, Startup};
+pub use hostile::drive_hostile;
 
 /// One client's side of a connection.
 ///
@@ -357,7 +357,6 @@ impl Session {
     }
 
     /// Memory held for a message that has not arrived completely.
-    #[cfg(test)]
     fn held_bytes(&self) -> usize {
         self.inbox.held_bytes()
     }
