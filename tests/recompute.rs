@@ -55,11 +55,18 @@ fn recompute(options: &str) {
     check_latency(&result, &log);
     check_rates(&result, &log);
     check_scripts(&result, &log);
-    assert_eq!(
-        options.contains("-C"),
-        result.measured.tps_excluding_reconnection() > 1.01 * result.measured.tps(),
-        "{options}: only whoever reconnects spends time on it"
+    let (excluding, tps) = (
+        result.measured.tps_excluding_reconnection(),
+        result.measured.tps(),
     );
+    // A client that is done before the others says goodbye inside the window.
+    assert!(excluding >= tps, "{options}: {excluding} < {tps}");
+    if options.contains("-C") {
+        assert!(
+            excluding > 1.01 * tps,
+            "{options}: reconnecting takes time, {excluding} against {tps}"
+        );
+    }
 }
 
 /// Runs two scripts of unequal weight and length.
