@@ -48,6 +48,16 @@ fn wrong_usage_is_said_on_stderr_with_status_1() {
 }
 
 #[test]
+fn a_file_of_values_that_no_run_could_read_is_an_error_without_a_run_too() {
+    pgmark_alone()
+        .args("--dry-run")
+        .script("\\values missing.csv\nSELECT :id;")
+        .run()
+        .expect_status(1)
+        .expect_stderr(&["pgmark: error: ", "missing.csv", "cannot be read"]);
+}
+
+#[test]
 fn what_a_run_would_do_is_told_without_a_server() {
     let finished = pgmark_alone()
         .env("PGHOST", "/nowhere")

@@ -15,7 +15,7 @@ mod threads;
 pub use signals::Signals;
 pub use status::ExitStatus;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use crate::conninfo::Target;
@@ -47,30 +47,46 @@ pub struct Surroundings<'a> {
 /// [`ExitStatus::of_error`].
 pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, Error> {
     match plan {
-        Plan::Show(Text::Stdout(text)) => {
-            // A reader that has seen enough is no error.
-            let _ = around.stdout.write_all(text.as_bytes());
-            Ok(ExitStatus::Success)
-        }
+        Plan::Show(Text::Stdout(text)) => Ok(print(&text, around)),
         Plan::Show(Text::Stderr(text)) => {
             around.console.line(text.trim_end_matches('\n'));
             Ok(ExitStatus::Success)
         }
-        Plan::Init(plan) if plan.dry_run => {
-            let _ = around.stdout.write_all(init::preview(&plan).as_bytes());
-            Ok(ExitStatus::Success)
-        }
+        Plan::Init(plan) if plan.dry_run => Ok(print(&init::preview(&plan), around)),
         Plan::Init(plan) => {
             let signals = Signals::catch()?;
             initialise(&plan, &signals, around)?;
             Ok(ExitStatus::Success)
         }
         Plan::Run(plan) if plan.dry_run => {
-            let _ = around.stdout.write_all(report::preview(&plan).as_bytes());
-            Ok(ExitStatus::Success)
+            // What is wrong with a file of values is found here as in a run.
+            ValueSources::read(&plan.scripts)?;
+            Ok(print(&report::preview(&plan), around))
         }
         Plan::Run(plan) => run_benchmark(*plan, &Signals::catch()?, around),
     }
+}
+
+/// Prints all that the program is to do this time.
+fn print(text: &str, around: &mut Surroundings<'_>) -> ExitStatus {
+    let written = around.stdout.write_all(text.as_bytes());
+    match unwritten(written, around) {
+        Some(error) => {
+            let text = format!("could not write to standard output: {error}");
+            around.console.error(&text);
+            ExitStatus::Failure
+        }
+        None => ExitStatus::Success,
+    }
+}
+
+/// Why something that was written to standard output is lost. A reader that has seen enough is no
+/// error.
+fn unwritten(written: io::Result<()>, around: &mut Surroundings<'_>) -> Option<io::Error> {
+    written
+        .and_then(|()| around.stdout.flush())
+        .err()
+        .filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
 
 fn initialise(plan: &InitPlan, signals: &Signals, around: &Surroundings<'_>) -> Result<(), Error> {
@@ -156,11 +172,7 @@ pub fn measure(
 /// Prints the summary and what has to be said about it.
 fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> ExitStatus {
     let summary = report::text::write_summary(result, around.stdout);
-    let unwritten = summary
-        .and_then(|()| around.stdout.flush())
-        .err()
-        // A reader that has seen enough is no error.
-        .filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
+    let unwritten = unwritten(summary, around);
     if let Some(error) = &unwritten {
         around
             .console
@@ -251,6 +263,22 @@ mod tests {
 
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
+        }
+    }
+
+    #[test]
+    fn a_text_that_gets_lost_is_a_failure_but_a_reader_that_leaves_is_not() {
+        for (kind, expected) in [
+            (ErrorKind::StorageFull, ExitStatus::Failure),
+            (ErrorKind::BrokenPipe, ExitStatus::Success),
+        ] {
+            let (console, _) = recorded();
+            let mut around = Surroundings {
+                console,
+                stdout: &mut Refusing(kind),
+                clock: Clock::manual(0),
+            };
+            assert_eq!(print("text", &mut around), expected, "{kind}");
         }
     }
 
