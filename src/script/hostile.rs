@@ -135,7 +135,6 @@ fn append(sql: &super::Sql, variables: &Variables) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use rustix::time::{ClockId, clock_gettime};
 
     const WORDS: &[&str] = &[
         "\\set x ",
@@ -276,92 +275,6 @@ mod tests {
                 text.insert_str(at, word);
             }
             drive_hostile(text.as_bytes());
-        }
-    }
-
-    /// Head, what is repeated, tail.
-    const SHAPES: &[(&str, &str, &str)] = &[
-        ("", "select 1;\n", ""),
-        ("", ";", ""),
-        ("select ", "a ", ""),
-        ("select ", ":x ", ""),
-        ("select ", ":'x' ", ""),
-        ("select ", ":", ""),
-        ("select ", "[:\"x\" ", ""),
-        ("select ", "(", ""),
-        ("select ", "'a'\n", ""),
-        ("select ", "e'\\\\' ", ""),
-        ("select ", "$a$b", ""),
-        ("select ", "$a", ""),
-        ("select ", "/*", ""),
-        ("select ", ":{?x}", ""),
-        ("select ", "\\;", ""),
-        ("create function ", "begin ", ""),
-        ("", "-- x\n", "select 1;"),
-        ("", "\\\n", "select 1;"),
-        ("", "\\set x 1\n", ""),
-        ("", "\\set é", ""),
-        ("", "select 1 as a \\gset\n", ""),
-        ("", "\\if 1\nselect 1;\n\\endif\n", ""),
-        ("", "\\if 1\n", ""),
-        ("\\if 0\n", "\\elif 0\n", "\\endif\n"),
-        ("", "\\untimed\nselect 1;\n\\enduntimed\n", ""),
-        ("", "\\foo\n", ""),
-        ("\\shell a", " a", ""),
-        ("\\set x 1", " + 1", "\n"),
-        ("\\set x 1", " + 1", " ;\n"),
-        ("\\set x 1", "\\\n", "+ 1\n"),
-        ("\\set x ", "- ", "1\n"),
-        ("\\set x ", "not ", "1\n"),
-        ("\\set x ", "(", "\n"),
-        ("\\set x 1", " isnull", "\n"),
-        ("\\set x 'a", "''", "'\n"),
-        ("\\set x least(1", ", 1", ")\n"),
-        ("\\set x case", " when 1 then 1", " end\n"),
-    ];
-
-    fn of_size(bytes: usize, (head, unit, tail): (&str, &str, &str)) -> String {
-        format!("{head}{}{tail}", unit.repeat(bytes / unit.len()))
-    }
-
-    /// Time of this thread's own, so that other processes do not count.
-    fn cpu_ns(work: impl Fn()) -> i64 {
-        let now = || {
-            let time = clock_gettime(ClockId::ThreadCPUTime);
-            time.tv_sec * 1_000_000_000 + time.tv_nsec
-        };
-        let measured = |_| {
-            let before = now();
-            work();
-            now() - before
-        };
-        (0..3).map(measured).min().unwrap_or_default()
-    }
-
-    #[test]
-    fn time_grows_no_faster_than_the_text() {
-        for &shape in SHAPES {
-            let time = |bytes| {
-                let text = of_size(bytes, shape);
-                cpu_ns(|| match parse(Dialect::Extended, text.as_bytes()) {
-                    Ok(set) => drop(set),
-                    Err(errors) => drop(errors.to_string()),
-                })
-            };
-            // Eight times the text: linear is 8, quadratic 64. Caches grow out of the smaller one.
-            let (small, large) = (time(20_000), time(160_000));
-            let (small, large) = (small.max(200_000) as f64, large as f64);
-            assert!(
-                large / small < 24.0,
-                "{shape:?}: {small} ns, then {large} ns"
-            );
-        }
-    }
-
-    #[test]
-    fn texts_of_every_shape_do_no_harm() {
-        for &shape in SHAPES {
-            drive_hostile(of_size(20_000, shape).as_bytes());
         }
     }
 }

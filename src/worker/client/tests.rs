@@ -1009,11 +1009,17 @@ fn a_script_whose_values_have_run_out_ends_its_client_without_a_transaction() {
     let name = directory.path().join("test.sql");
     let text = b"\\values keys.csv end=stop\nSELECT :id;";
     scripts.add_file(name.to_string_lossy(), text, 1);
-    let mut run = context("SELECT 1;", load());
+    let retrying = Load {
+        max_tries: Some(2),
+        ..load()
+    };
+    let mut run = context("SELECT 1;", retrying);
     run.plan.scripts = scripts.finish().unwrap();
     run.values = ValueSources::read(&run.plan.scripts).unwrap();
     let mut stage = Stage::of(run).at_work();
     assert_eq!(stage.sent(), "SELECT 7;");
+    stage.answer(105, &[error("40001", "again"), ready(b'I')].concat());
+    assert_eq!(stage.sent(), "SELECT 7;", "a retry takes no other row");
     stage.answer(110, &done("SELECT 1", b'I'));
     assert_eq!(stage.sent(), "SELECT 8;");
     stage.answer(120, &done("SELECT 1", b'I'));
