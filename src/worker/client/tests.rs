@@ -1383,3 +1383,25 @@ fn debugging_tells_what_a_client_does_as_it_does_it() {
         ]
     );
 }
+
+#[test]
+fn a_new_connection_prepares_its_statements_anew() {
+    let reconnect = Load {
+        reconnect: true,
+        ..load()
+    };
+    let mut run = context("SELECT 1;", reconnect);
+    run.plan.query_mode = QueryMode::Prepared;
+    let mut stage = Stage::of(run).at_work();
+    let parsed = [message(b'1', b""), ready(b'I')].concat();
+    let done = [executed(), ready(b'I')].concat();
+    for ms in [110, 120] {
+        stage.log_in(ms);
+        assert_eq!(stage.sent_messages(), "P[\"P_0\", \"SELECT 1;\"] S[]");
+        stage.answer(ms + 1, &parsed);
+        assert_eq!(stage.sent_messages(), "B[\"P_0\"] D[\"P\"] E[] S[]");
+        stage.answer(ms + 2, &done);
+        stage.close(ms + 3);
+    }
+    assert_eq!(stage.transactions().len(), 2);
+}
