@@ -223,10 +223,7 @@ mod tests {
     use crate::console::tests::recorded;
 
     fn socket(directory: &str) -> Host {
-        Host {
-            name: HostName::SocketDirectory(directory.into()),
-            port: 5433,
-        }
+        Host::new(HostName::SocketDirectory(directory.into()), 5433)
     }
 
     #[test]
@@ -288,13 +285,8 @@ mod tests {
 
     fn target_at(host: Host) -> Target {
         Target {
-            hosts: vec![host],
-            database: "d".to_owned(),
-            user: "u".to_owned(),
-            password: None,
-            options: None,
             application_name: "a".to_owned(),
-            connect_timeout: None,
+            ..Target::plain(vec![host], "u", "d")
         }
     }
 
@@ -305,10 +297,10 @@ mod tests {
         let (console, _) = recorded();
         let target = Target {
             connect_timeout: Some(Duration::from_millis(20)),
-            ..target_at(Host {
-                name: HostName::Network("127.0.0.1".to_owned()),
-                port: silent.local_addr().unwrap().port(),
-            })
+            ..target_at(Host::new(
+                HostName::Network("127.0.0.1".to_owned()),
+                silent.local_addr().unwrap().port(),
+            ))
         };
         let error = connect(&target, &console).err().unwrap();
         assert!(
@@ -331,7 +323,7 @@ mod tests {
         });
         let (console, _) = recorded();
         let name = HostName::Network("127.0.0.1".to_owned());
-        let error = connect(&target_at(Host { name, port }), &console)
+        let error = connect(&target_at(Host::new(name, port)), &console)
             .err()
             .unwrap();
         server.join().unwrap();
@@ -349,10 +341,7 @@ mod tests {
         };
         assert!(hint(&target).contains("on that socket"));
         // Port 1 of this machine: nothing listens there.
-        target.hosts = vec![Host {
-            name: HostName::Network("127.0.0.1".to_owned()),
-            port: 1,
-        }];
+        target.hosts = vec![Host::new(HostName::Network("127.0.0.1".to_owned()), 1)];
         assert!(hint(&target).contains("TCP/IP"));
     }
 }

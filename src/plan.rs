@@ -181,7 +181,7 @@ pub struct ProgressPlan {
 #[derive(Debug)]
 pub enum ServerChoice {
     /// One that is there already.
-    Given(Target),
+    Given(Box<Target>),
     /// A throwaway cluster, started and filled for this run and removed after it.
     Temporary {
         /// How it is made.

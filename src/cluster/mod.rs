@@ -86,16 +86,15 @@ impl TemporaryCluster {
     /// How to connect: its socket, its superuser, the database `postgres`.
     pub fn target(&self) -> Target {
         Target {
-            hosts: vec![Host {
-                name: HostName::SocketDirectory(self.directory.path().to_owned()),
-                port: PORT,
-            }],
-            database: "postgres".to_owned(),
-            user: self.account.superuser.clone(),
-            password: None,
-            options: None,
             application_name: Program::Pgmark.name().to_owned(),
-            connect_timeout: None,
+            ..Target::plain(
+                vec![Host::new(
+                    HostName::SocketDirectory(self.directory.path().to_owned()),
+                    PORT,
+                )],
+                &self.account.superuser,
+                "postgres",
+            )
         }
     }
 

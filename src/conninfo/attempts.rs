@@ -170,10 +170,7 @@ mod tests {
     fn hosts(names: &[&str]) -> Vec<Host> {
         names
             .iter()
-            .map(|name| Host {
-                name: HostName::parse(name),
-                port: 5432,
-            })
+            .map(|name| Host::new(HostName::parse(name), 5432))
             .collect()
     }
 
@@ -189,15 +186,7 @@ mod tests {
     }
 
     fn target() -> Target {
-        Target {
-            hosts: hosts(&["two"]),
-            database: "bench".to_owned(),
-            user: "me".to_owned(),
-            password: None,
-            options: None,
-            application_name: "pgmark".to_owned(),
-            connect_timeout: None,
-        }
+        Target::plain(hosts(&["two"]), "me", "bench")
     }
 
     fn unreachable(message: &str) -> AttemptFailure {

@@ -6,9 +6,10 @@ mod environment;
 mod error;
 mod keywords;
 mod resolve;
+mod target;
 mod uri;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +17,11 @@ pub use attempts::{Addresses, AttemptFailure, Attempts};
 pub use environment::{Environment, ProcessEnvironment};
 pub use error::SettingsError;
 pub use keywords::Origin;
+pub use target::{
+    AuthenticationMethod, CertificateMode, ChannelBindingMode, ClientCertificate, HostOrder,
+    KeepaliveSettings, LoginSettings, ProtocolVersion, RequiredAuthentication, Roots,
+    SessionAttributes, SslMode, SslNegotiation, Target, TlsSettings, TlsVersion,
+};
 
 /// What the command line says about the server.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -30,25 +36,6 @@ pub struct ConnectionOptions {
     pub database: Option<String>,
     /// Name of the program, for servers to show where the user gives no application name.
     pub program_name: String,
-}
-
-/// A server to connect to, with every setting resolved.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Target {
-    /// Tried in this order; never empty.
-    pub hosts: Vec<Host>,
-    /// Database name.
-    pub database: String,
-    /// Role to connect as.
-    pub user: String,
-    /// Password, if one is known.
-    pub password: Option<String>,
-    /// Command-line options for the server process (`PGOPTIONS`).
-    pub options: Option<String>,
-    /// What `pg_stat_activity` shows.
-    pub application_name: String,
-    /// Bound on each attempt to connect; `None` waits for ever.
-    pub connect_timeout: Option<Duration>,
 }
 
 /// How a session presents itself, wherever the server is and whoever it connects as.
@@ -85,12 +72,16 @@ impl Target {
 }
 
 /// One server address as given, with its port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Host {
-    /// Where it listens.
+    /// Where it listens, and what a certificate is checked against.
     pub name: HostName,
+    /// `hostaddr`: where it is, so that its name need not be looked up.
+    pub address: Option<IpAddr>,
     /// Port number, also part of a socket's file name.
     pub port: u16,
+    /// What the password file says about it, where no password was given otherwise.
+    pub password: Option<String>,
 }
 
 /// Where a server listens.
@@ -115,6 +106,18 @@ pub enum Endpoint {
         /// What it resolved to.
         address: SocketAddr,
     },
+}
+
+impl Host {
+    /// A host of which only this is known.
+    pub fn new(name: HostName, port: u16) -> Self {
+        Host {
+            name,
+            address: None,
+            port,
+            password: None,
+        }
+    }
 }
 
 impl HostName {
@@ -159,17 +162,14 @@ impl std::fmt::Debug for ConnectionOptions {
     }
 }
 
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for Host {
     /// As derived, but a password never reaches a log.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Target")
-            .field("hosts", &self.hosts)
-            .field("database", &self.database)
-            .field("user", &self.user)
+        f.debug_struct("Host")
+            .field("name", &self.name)
+            .field("address", &self.address)
+            .field("port", &self.port)
             .field("password", &self.password.as_ref().map(|_| "***"))
-            .field("options", &self.options)
-            .field("application_name", &self.application_name)
-            .field("connect_timeout", &self.connect_timeout)
             .finish()
     }
 }

@@ -52,6 +52,7 @@ impl Target {
                 .unwrap_or(&options.program_name)
                 .to_owned(),
             connect_timeout: read_timeout(&settings)?,
+            ..Target::plain(Vec::new(), "", "")
         })
     }
 }
@@ -135,12 +136,14 @@ fn read_hosts(
     }
     let hosts = names.iter().zip(ports.iter().cycle());
     Ok(hosts
-        .map(|(name, port)| Host {
-            name: match name.trim_matches(' ') {
-                "" => default_host(environment),
-                name => HostName::parse(name),
-            },
-            port: *port,
+        .map(|(name, port)| {
+            Host::new(
+                match name.trim_matches(' ') {
+                    "" => default_host(environment),
+                    name => HostName::parse(name),
+                },
+                *port,
+            )
         })
         .collect())
 }

@@ -240,16 +240,13 @@ mod tests {
     fn shown(tables: Tables) -> String {
         preview(&InitPlan {
             target: Target {
-                hosts: vec![Host {
-                    name: HostName::Network("box".to_owned()),
-                    port: 5433,
-                }],
-                database: "d".to_owned(),
-                user: "u".to_owned(),
                 password: Some("secret".to_owned()),
-                options: None,
                 application_name: "a".to_owned(),
-                connect_timeout: None,
+                ..Target::plain(
+                    vec![Host::new(HostName::Network("box".to_owned()), 5433)],
+                    "u",
+                    "d",
+                )
             },
             tables,
             dry_run: true,

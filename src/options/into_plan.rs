@@ -213,7 +213,7 @@ fn server(
             "a run without --temp-cluster",
         )?;
         let target = target(arguments, typed.program, environment)?;
-        return Ok(ServerChoice::Given(target));
+        return Ok(ServerChoice::Given(Box::new(target)));
     }
     typed.refuse(
         &["positional", "dbname", "host", "port", "username", "schema"],

@@ -152,14 +152,10 @@ fn limits_tries_and_what_is_vacuumed() {
 
 #[test]
 fn the_server_is_named_by_options_strings_or_variables() {
-    let socket = |directory: &str, port| Host {
-        name: HostName::SocketDirectory(PathBuf::from(directory)),
-        port,
+    let socket = |directory: &str, port| {
+        Host::new(HostName::SocketDirectory(PathBuf::from(directory)), port)
     };
-    let network = |name: &str, port| Host {
-        name: HostName::Network(name.to_owned()),
-        port,
-    };
+    let network = |name: &str, port| Host::new(HostName::Network(name.to_owned()), port);
     for (arguments, host, user, database) in [
         (
             "-h box -p 6000 -U me mine",

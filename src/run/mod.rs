@@ -111,7 +111,7 @@ fn run_benchmark(
     report_seed(&plan, &around.console);
     match &plan.server {
         ServerChoice::Given(target) => {
-            let target = target.clone();
+            let target = (**target).clone();
             let result = measure(plan, target, signals, around)?;
             Ok(conclude(&result, around))
         }

@@ -16,10 +16,10 @@ fn when_sending_fails_the_server_s_last_words_say_why() {
     let directory = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
     let mut run = context("SELECT 1;", load());
-    run.target.hosts = vec![Host {
-        name: HostName::SocketDirectory(directory.path().to_owned()),
-        port: 5432,
-    }];
+    run.target.hosts = vec![Host::new(
+        HostName::SocketDirectory(directory.path().to_owned()),
+        5432,
+    )];
     run.addresses = look_up::addresses(&run.target);
     let run = Arc::new(run);
     let (sender, reports) = unbounded();

@@ -44,16 +44,16 @@ pub(in crate::worker) fn load() -> Load {
 
 fn target() -> Target {
     Target {
-        hosts: vec![Host {
-            name: HostName::SocketDirectory("/nowhere".into()),
-            port: 5432,
-        }],
-        database: "bench".to_owned(),
-        user: "someone".to_owned(),
-        password: None,
-        options: None,
         application_name: "pgmark".to_owned(),
         connect_timeout: Some(Duration::from_secs(2)),
+        ..Target::plain(
+            vec![Host::new(
+                HostName::SocketDirectory("/nowhere".into()),
+                5432,
+            )],
+            "someone",
+            "bench",
+        )
     }
 }
 
@@ -63,7 +63,7 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
     let addresses = look_up::addresses(&target());
     let plan = RunPlan {
         program: Program::Pgmark,
-        server: ServerChoice::Given(target()),
+        server: ServerChoice::Given(Box::new(target())),
         scripts: scripts.finish().unwrap(),
         query_mode: QueryMode::Simple,
         on_connect: None,
