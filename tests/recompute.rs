@@ -75,7 +75,7 @@ fn run(options: &str, place: &Path) -> RunResult {
     let ServerChoice::Given(target) = &plan.server else {
         panic!("a server was given");
     };
-    let target = target.clone();
+    let target = (**target).clone();
     let mut around = Surroundings {
         stdout: &mut Vec::new(),
         console: Console::to(Box::new(Vec::new())),
