@@ -10,7 +10,7 @@ use crate::collector::{Collector, CollectorPlan, Log, Progress};
 use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::{Event, ToCollector};
+use crate::event::{Event, ToCollector, WindowMoment};
 use crate::program::Program;
 use crate::result::Measured;
 use crate::schedule::Schedule;
@@ -46,12 +46,14 @@ pub(super) fn drive(
     console: &Console,
 ) -> Result<Driven, Error> {
     let (reports, incoming) = bounded(WAITING_BATCHES);
+    let (moments, told) = unbounded();
     let (notices, noticed) = unbounded();
     let control = Arc::new(Control::default());
     let threads = 0..run.plan.load.threads;
     let (returns, emptied): (Vec<_>, Vec<_>) = threads.map(|_| bounded(EMPTIED_BATCHES)).unzip();
 
-    let collected = spawn_collector(run, logs, console, incoming, returns)?;
+    let collector = collector(run, logs, console);
+    let collected = spawn_collector(collector, incoming, told, returns)?;
     let mut workers = Vec::new();
     let mut wakers = Vec::new();
     for (id, emptied) in (0..).zip(emptied) {
@@ -67,6 +69,8 @@ pub(super) fn drive(
         wakers.push(worker.waker());
         workers.push(worker);
     }
+    // The collector ends when the last worker has hung up.
+    drop(reports);
     let threads = workers
         .into_iter()
         .map(|worker| spawn_worker(worker, notices.clone()))
@@ -77,7 +81,7 @@ pub(super) fn drive(
         wakers,
         notices: noticed,
         signals: signals.received(),
-        reports,
+        moments,
         run,
         server,
     }
@@ -119,14 +123,7 @@ fn await_collector(
     Ok(collected.recv_timeout(LAST_FLUSH).ok())
 }
 
-/// The collector on a thread of its own; what it measured comes over the channel in the end.
-fn spawn_collector(
-    run: &RunContext,
-    logs: Vec<Box<dyn Log>>,
-    console: &Console,
-    incoming: Receiver<ToCollector>,
-    returns: Vec<Sender<Vec<Event>>>,
-) -> Result<Receiver<Measured>, Error> {
+fn collector(run: &RunContext, logs: Vec<Box<dyn Log>>, console: &Console) -> Collector {
     let plan = CollectorPlan {
         program: run.plan.program.name(),
         clients: run.plan.load.clients,
@@ -152,12 +149,21 @@ fn spawn_collector(
             None => Progress::Silent,
         },
     };
-    let collector = Collector::new(plan, run.clock.clone(), logs, Box::new(std::io::stderr()));
+    Collector::new(plan, run.clock.clone(), logs, Box::new(std::io::stderr()))
+}
+
+/// The collector on a thread of its own; what it measured comes over the channel in the end.
+fn spawn_collector(
+    collector: Collector,
+    incoming: Receiver<ToCollector>,
+    moments: Receiver<WindowMoment>,
+    returns: Vec<Sender<Vec<Event>>>,
+) -> Result<Receiver<Measured>, Error> {
     let (sender, collected) = bounded(1);
     std::thread::Builder::new()
         .name("collector".to_owned())
         .spawn(move || {
-            let _ = sender.send(collector.run(&incoming, &returns));
+            let _ = sender.send(collector.run(&incoming, &moments, &returns));
         })
         .map_err(no_thread)?;
     Ok(collected)

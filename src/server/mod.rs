@@ -21,7 +21,7 @@ use crate::plan::Vacuum;
 use crate::program::Program;
 
 /// What the server is and how it is set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
     /// Its own text, as in `18.6 (Debian 18.6-1)`.
     pub version: String,
