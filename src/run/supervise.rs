@@ -140,10 +140,15 @@ impl Supervisor<'_> {
     }
 
     fn wake(&self) {
-        for waker in &self.wakers {
-            // A worker that cannot be woken looks at its orders within the flush interval.
-            let _ = waker.wake();
-        }
+        wake_all(&self.wakers);
+    }
+}
+
+/// Lets all workers look at their orders.
+pub(super) fn wake_all(wakers: &[Arc<Waker>]) {
+    for waker in wakers {
+        // A worker that cannot be woken looks at its orders within the flush interval.
+        let _ = waker.wake();
     }
 }
 

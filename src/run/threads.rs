@@ -1,5 +1,6 @@
 //! The threads of a run: workers and collector are started, watched to their end, and joined.
 
+use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,10 +16,11 @@ use crate::program::Program;
 use crate::result::Measured;
 use crate::schedule::Schedule;
 use crate::server::ServerFacts;
+use crate::time::Clock;
 use crate::worker::{Control, Notice, Recorder, Worker};
 
 use super::Signals;
-use super::supervise::{Ending, Farewell, Supervisor};
+use super::supervise::{Ending, Farewell, Supervisor, wake_all};
 
 /// Batches that may wait for the collector. With the records of a batch this bounds the memory to
 /// about 75 MB when a log cannot keep up; then clients are slowed down, and the summary says so.
@@ -52,29 +54,16 @@ pub(super) fn drive(
     let threads = 0..run.plan.load.threads;
     let (returns, emptied): (Vec<_>, Vec<_>) = threads.map(|_| bounded(EMPTIED_BATCHES)).unzip();
 
+    let workers = set_up_workers(run, &control, &notices, reports, emptied)?;
+    let wakers: Vec<_> = workers.iter().map(Worker::waker).collect();
     let collector = collector(run, logs, console);
     let collected = spawn_collector(collector, incoming, told, returns)?;
-    let mut workers = Vec::new();
-    let mut wakers = Vec::new();
-    for (id, emptied) in (0..).zip(emptied) {
-        let recorder = Recorder::new(id, reports.clone(), emptied, run.clock.clone());
-        let worker = Worker::new(
-            id,
-            Arc::clone(run),
-            Arc::clone(&control),
-            notices.clone(),
-            recorder,
-        )
-        .map_err(no_descriptor)?;
-        wakers.push(worker.waker());
-        workers.push(worker);
-    }
-    // The collector ends when the last worker has hung up.
-    drop(reports);
-    let threads = workers
-        .into_iter()
-        .map(|worker| spawn_worker(worker, notices.clone()))
-        .collect::<Result<Vec<_>, Error>>()?;
+    let threads = start_all(workers, &control, &run.clock, |worker| {
+        spawn_worker(worker, notices.clone())
+    })
+    .inspect_err(|_| {
+        let _ = collected.recv_timeout(LAST_FLUSH);
+    })?;
 
     let mut ending = Supervisor {
         control: &control,
@@ -149,7 +138,7 @@ fn collector(run: &RunContext, logs: Vec<Box<dyn Log>>, console: &Console) -> Co
             None => Progress::Silent,
         },
     };
-    Collector::new(plan, run.clock.clone(), logs, Box::new(std::io::stderr()))
+    Collector::new(plan, run.clock.clone(), logs, Box::new(io::stderr()))
 }
 
 /// The collector on a thread of its own; what it measured comes over the channel in the end.
@@ -169,10 +158,53 @@ fn spawn_collector(
     Ok(collected)
 }
 
-fn spawn_worker(
-    worker: Worker,
-    notices: Sender<Notice>,
-) -> Result<JoinHandle<std::io::Result<()>>, Error> {
+/// The workers with their clients; none of them runs yet. They alone hold the way to the collector,
+/// so that it ends when the last of them has hung up.
+fn set_up_workers(
+    run: &Arc<RunContext>,
+    control: &Arc<Control>,
+    notices: &Sender<Notice>,
+    reports: Sender<ToCollector>,
+    emptied: Vec<Receiver<Vec<Event>>>,
+) -> Result<Vec<Worker>, Error> {
+    (0..)
+        .zip(emptied)
+        .map(|(id, emptied)| {
+            let recorder = Recorder::new(id, reports.clone(), emptied, run.clock.clone());
+            let (run, control) = (Arc::clone(run), Arc::clone(control));
+            Worker::new(id, run, control, notices.clone(), recorder).map_err(no_descriptor)
+        })
+        .collect()
+}
+
+type WorkerThread = JoinHandle<io::Result<()>>;
+
+/// Starts each worker with `spawn`. Where one cannot be started, those that run are ended and
+/// waited for: nobody else would.
+fn start_all(
+    workers: Vec<Worker>,
+    control: &Control,
+    clock: &Clock,
+    mut spawn: impl FnMut(Worker) -> Result<WorkerThread, Error>,
+) -> Result<Vec<WorkerThread>, Error> {
+    let wakers: Vec<_> = workers.iter().map(Worker::waker).collect();
+    let mut threads = Vec::new();
+    for worker in workers {
+        match spawn(worker) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                control.close(clock.now());
+                wake_all(&wakers);
+                // Whatever else goes wrong now is of less interest than the first cause.
+                let _ = join(threads);
+                return Err(error);
+            }
+        }
+    }
+    Ok(threads)
+}
+
+fn spawn_worker(worker: Worker, notices: Sender<Notice>) -> Result<WorkerThread, Error> {
     std::thread::Builder::new()
         .name(format!("worker {}", worker.id()))
         .spawn(move || {
@@ -182,7 +214,7 @@ fn spawn_worker(
         .map_err(no_thread)
 }
 
-fn join(threads: Vec<JoinHandle<std::io::Result<()>>>) -> Result<(), Error> {
+fn join(threads: Vec<WorkerThread>) -> Result<(), Error> {
     for thread in threads {
         match thread.join() {
             Ok(Ok(())) => {}
@@ -197,14 +229,14 @@ fn join(threads: Vec<JoinHandle<std::io::Result<()>>>) -> Result<(), Error> {
     Ok(())
 }
 
-fn no_descriptor(error: std::io::Error) -> Error {
+fn no_descriptor(error: io::Error) -> Error {
     Error::Environment(
         Problem::new(format!("could not set up a worker thread: {error}"))
             .hint("Reduce --jobs, or raise the limit of open files with ulimit -n."),
     )
 }
 
-pub(super) fn no_thread(error: std::io::Error) -> Error {
+pub(super) fn no_thread(error: io::Error) -> Error {
     Error::Environment(
         Problem::new(format!("could not create a thread: {error}")).hint("Reduce --jobs."),
     )
@@ -215,4 +247,48 @@ pub(super) fn internal(who: &str) -> Error {
     Error::Environment(Problem::new(format!(
         "internal error: {who} of pgmark failed"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+    use crate::conninfo::{Host, HostName, Target};
+    use crate::options::tests::run_plan;
+    use crate::transport::look_up;
+    use crate::values::ValueSources;
+
+    /// A run of two clients on two threads against a server that lets them wait.
+    fn run_against(directory: &std::path::Path) -> Arc<RunContext> {
+        let name = HostName::SocketDirectory(directory.to_owned());
+        let target = Target::plain(vec![Host::new(name, 5432)], "someone", "bench");
+        let addresses = look_up::addresses(&target);
+        let plan = run_plan("-S -c 2 -j 2");
+        let values = ValueSources::default();
+        let clock = Clock::start();
+        Arc::new(RunContext::new(plan, target, addresses, values, 1, clock))
+    }
+
+    #[test]
+    fn a_worker_that_cannot_be_started_leaves_no_other_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let _server = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
+        let run = run_against(directory.path());
+        let control = Arc::new(Control::default());
+        let (notices, noticed) = unbounded();
+        let (reports, incoming) = unbounded();
+        let emptied = (0..2).map(|_| bounded(1).1).collect();
+        let workers = set_up_workers(&run, &control, &notices, reports, emptied).unwrap();
+        let started = start_all(workers, &control, &run.clock, |worker| match worker.id() {
+            0 => spawn_worker(worker, notices.clone()),
+            _ => Err(no_thread(io::ErrorKind::WouldBlock.into())),
+        });
+        let error = started.expect_err("the second thread cannot be had");
+        assert!(error.to_string().contains("could not create a thread"));
+        // The first has said goodbye, and nobody holds the way to the collector any more.
+        assert!(noticed.try_iter().any(|notice| notice == Notice::Done));
+        let last = incoming.into_iter().last();
+        assert!(matches!(last, Some(ToCollector::Batch(_))), "{last:?}");
+    }
 }
