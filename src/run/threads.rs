@@ -17,14 +17,15 @@ use crate::result::Measured;
 use crate::schedule::Schedule;
 use crate::server::ServerFacts;
 use crate::time::Clock;
-use crate::worker::{Control, Notice, Recorder, Worker};
+use crate::worker::{BATCH_EVENTS, Control, Notice, Recorder, Worker};
 
 use super::Signals;
 use super::supervise::{Ending, Farewell, Supervisor, wake_all};
 
-/// Batches that may wait for the collector. With the records of a batch this bounds the memory to
-/// about 75 MB when a log cannot keep up; then clients are slowed down, and the summary says so.
+/// Batches that may wait for the collector, so that a log that cannot keep up takes no more memory
+/// than this; then clients are slowed down, and the summary says so.
 const WAITING_BATCHES: usize = 4096;
+const _: () = assert!(WAITING_BATCHES * BATCH_EVENTS * size_of::<Event>() <= 84_000_000);
 
 /// Emptied batches that wait for a worker. More than that it never has in flight for long.
 const EMPTIED_BATCHES: usize = 64;

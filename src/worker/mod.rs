@@ -34,7 +34,7 @@ use client::{Action, Client, Environment, Progress};
 pub use control::{Control, Notice};
 use delay::Delays;
 use queue::{Queue, Ready};
-pub use recorder::Recorder;
+pub use recorder::{BATCH_EVENTS, Recorder};
 use shell::{ShellOutput, Shells};
 use timers::{Timers, Wake};
 use window::Window;
