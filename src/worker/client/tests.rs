@@ -6,6 +6,7 @@ use crossbeam_channel::{Receiver, unbounded};
 
 use super::*;
 use crate::conninfo::{Host, HostName, Target};
+use crate::context::KINDS_TOLD_MAX;
 use crate::event::{
     Abort, CommandEnd, Level, Outcome, Phase, SpanKind, SqlState, ToCollector, TransactionRecord,
 };
@@ -1280,6 +1281,27 @@ fn of_failures_the_first_of_each_kind_is_told() {
     let told = stage.infos();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("command 0 of script 0") && told[0].ends_with("ERROR:  no"));
+}
+
+#[test]
+fn of_an_endless_stream_of_kinds_a_few_are_told() {
+    let load = on_error(OnError {
+        tell_first: true,
+        go_on: true,
+        ..OnError::default()
+    });
+    let mut stage = Stage::released("SELECT 1;", load);
+    for number in 0..100 {
+        let sqlstate = format!("ZZ{number:03}");
+        let failure = [error(&sqlstate, "no"), ready(b'I')].concat();
+        stage.answer(110 + number, &failure);
+    }
+    let told = stage.infos();
+    let kinds = told.iter().filter(|text| text.contains("SQLSTATE ZZ"));
+    assert_eq!(kinds.count(), KINDS_TOLD_MAX);
+    let last = told.last().map(String::as_str);
+    assert_eq!(last, Some("errors of further kinds are only counted"));
+    assert_eq!(stage.told.len(), KINDS_TOLD_MAX);
 }
 
 #[test]
