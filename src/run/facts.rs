@@ -83,7 +83,7 @@ fn schedule_facts(run: &RunContext, measured: &Measured) -> Option<ScheduleFacts
     let schedule = run.schedule.as_ref()?;
     let window = measured.window?;
     let due = match run.plan.load.stop {
-        StopRule::Time(_) => schedule.due_until(window.ends, &run.clock),
+        StopRule::Time(_) => schedule.due_until(window.ends),
         StopRule::Transactions(_) => schedule.taken(),
     };
     Some(ScheduleFacts {
