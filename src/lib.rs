@@ -12,7 +12,11 @@
 //! waker) and emptied batches. The *control plane* (options, initialisation, reports, throwaway
 //! cluster) may be slow and friendly and uses the blocking `postgres` crate. The *data plane*
 //! (client, session, recorder) allocates nothing, formats nothing and takes no lock in steady
-//! state.
+//! state, but for the draw of a slot under a rate ([`schedule`]). What is rare may: the first error
+//! of each kind is told, and told once over all threads.
+//!
+//! The exit status is what [`run_program`] returns, but for one way out: a server that does not
+//! react to the cancelling of a control statement is left by [`run::Signals`], at the third signal.
 //!
 //! # Rooms
 //!
