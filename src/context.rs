@@ -82,12 +82,6 @@ impl RunContext {
         deal(self.plan.load.clients, self.plan.load.threads, thread)
     }
 
-    fn thread_of(&self, client: u32) -> u32 {
-        (0..self.plan.load.threads)
-            .find(|&thread| self.clients_of(thread).contains(&client))
-            .expect("every client is dealt to a thread")
-    }
-
     /// The stream by which a thread chooses scripts.
     pub fn choose_generator(&self, thread: u32) -> Generator {
         Generator::new(self.seeds.threads[thread as usize].choose)
@@ -103,14 +97,14 @@ impl RunContext {
         Generator::new(self.seeds.clients[client as usize])
     }
 
-    /// A client's variables at the start.
-    pub fn variables_of(&self, client: u32) -> Variables {
+    /// The variables at the start of a client on `thread`.
+    pub fn variables_of(&self, client: u32, thread: u32) -> Variables {
         self.plan.scripts.variables.initial(&Automatic {
             scale: i64::try_from(self.scale).unwrap_or(i64::MAX),
             client_id: client,
             default_seed: self.seeds.default_seed,
             random_seed: self.plan.seed.value,
-            thread_id: self.thread_of(client),
+            thread_id: thread,
         })
     }
 

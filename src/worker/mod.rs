@@ -127,7 +127,7 @@ impl Worker {
         let poll = Poll::new()?;
         let slots: Vec<Slot> = run
             .clients_of(id)
-            .map(|client| Slot::new(client, &run))
+            .map(|client| Slot::new(Client::new(client, id, &run)))
             .collect();
         let timers = Timers::new(poll.registry(), TIMER, slots.len())?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -594,9 +594,9 @@ impl Worker {
 }
 
 impl Slot {
-    fn new(id: u32, run: &RunContext) -> Self {
+    fn new(client: Client) -> Self {
         Slot {
-            client: Client::new(id, run),
+            client,
             link: None,
             generation: 0,
             shell_output: None,

@@ -77,7 +77,7 @@ fn simulate(load: Load, treatments: Vec<Treatment>, stop_ms: Option<u64>) -> Mea
     let clients = (0..).zip(treatments);
     let mut simulation = Simulation {
         clients: clients
-            .map(|(id, treatment)| (Client::new(id, &run), treatment))
+            .map(|(id, treatment)| (Client::new(id, 0, &run), treatment))
             .collect(),
         window: Window::default(),
         agenda: BinaryHeap::new(),

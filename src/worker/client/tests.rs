@@ -98,7 +98,7 @@ impl Stage {
         let (_, emptied) = unbounded();
         let (notices, notified) = unbounded();
         Stage {
-            client: Client::new(0, &run),
+            client: Client::new(0, 0, &run),
             window: Window::default(),
             stamp: Timestamp::ZERO,
             choose: run.choose_generator(0),
@@ -1205,7 +1205,7 @@ fn clients_enter_one_after_the_other_over_the_ramp() {
         ..load()
     };
     let mut stage = Stage::new("SELECT 1;", ramped);
-    stage.client = Client::new(2, &stage.run);
+    stage.client = Client::new(2, 0, &stage.run);
     let mut stage = stage.at_work();
     assert_eq!(stage.client.poll_timeout(), Some(at(120)));
     stage.input(120, Client::handle_timeout);
