@@ -24,6 +24,7 @@ use crate::context::RunContext;
 use crate::error::Error;
 use crate::init;
 use crate::plan::{InitPlan, Plan, RunPlan, ServerChoice, Text};
+use crate::program::Program;
 use crate::report;
 use crate::result::RunResult;
 use crate::time::Clock;
@@ -132,6 +133,9 @@ fn run_benchmark(
 }
 
 fn report_seed(plan: &RunPlan, console: &Console) {
+    if let (Program::Pgbench, Some(seed)) = (plan.program, plan.seed.overridden) {
+        console.notice(&format!("setting random seed to {seed}"));
+    }
     if plan.seed.explicit {
         console.notice(&format!("setting random seed to {}", plan.seed.value));
     }

@@ -73,6 +73,7 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
         seed: Seed {
             value: 42,
             explicit: true,
+            overridden: None,
         },
         log: None,
         intervals: None,
