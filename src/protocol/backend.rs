@@ -249,8 +249,16 @@ impl std::fmt::Display for Explained<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Explained { message, statement } = self;
         let text = String::from_utf8_lossy;
-        let severity = message.field(b'S').unwrap_or_else(|| message.severity());
-        write!(f, "{}:  {}", text(severity), text(message.message()))?;
+        // A message without any fields is not what the protocol prescribes, but it is an error.
+        let severity = match message.field(b'S').unwrap_or_else(|| message.severity()) {
+            b"" => b"ERROR",
+            severity => severity,
+        };
+        let primary = match message.message() {
+            b"" => b"the server gave no message",
+            primary => primary,
+        };
+        write!(f, "{}:  {}", text(severity), text(primary))?;
         if let Some(position) = message.position() {
             match statement.and_then(|statement| excerpt(statement, position)) {
                 Some(lines) => write!(f, "\n{lines}")?,

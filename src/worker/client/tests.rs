@@ -444,6 +444,38 @@ fn an_error_of_the_server_ends_the_client_and_is_told_in_full() {
 }
 
 #[test]
+fn a_syntax_error_at_a_variable_without_a_value_names_it() {
+    for (script, sqlstate, named) in [
+        ("SELECT :foo, :bar, :foo;", "42601", Some("foo, bar")),
+        ("\\set foo 1\nSELECT :foo from;", "42601", None),
+        ("SELECT :foo;", "22012", None),
+    ] {
+        let mut stage = Stage::released(script, load());
+        let answer = [error(sqlstate, "no good"), ready(b'I')].concat();
+        stage.answer(105, &answer);
+        stage.close(106);
+        let (_, texts) = stage.events();
+        let hint = texts[0].split_once("\nHINT:  ").map(|(_, hint)| hint);
+        let expected = named.map(|names| {
+            format!("No value is set for the variable {names}, so that its name was sent.")
+        });
+        assert_eq!(hint, expected.as_deref(), "{texts:?}");
+    }
+}
+
+#[test]
+fn an_error_without_fields_is_still_told_as_one() {
+    let mut stage = Stage::released("SELECT 1;", load());
+    stage.answer(105, &[message(b'E', b"\0"), ready(b'I')].concat());
+    stage.close(106);
+    let (_, texts) = stage.events();
+    assert!(
+        texts[0].ends_with("ERROR:  the server gave no message"),
+        "{texts:?}"
+    );
+}
+
+#[test]
 fn a_serialization_failure_rolls_back_an_open_block_and_is_tried_again() {
     let retrying = Load {
         max_tries: Some(2),
