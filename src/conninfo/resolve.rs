@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::environment::Environment;
 use super::error::SettingsError;
 use super::keywords::{self, KEYWORDS, Origin, Settings};
-use super::{ConnectionOptions, Host, HostName, Target, uri};
+use super::{ConnectionOptions, Host, HostName, Secret, Target, uri};
 
 /// Port of a server of which nothing is said.
 const DEFAULT_PORT: u16 = 5432;
@@ -44,7 +44,7 @@ impl Target {
             hosts: read_hosts(&settings, environment)?,
             database: settings.value("dbname").unwrap_or(&user).to_owned(),
             user,
-            password: settings.value("password").map(str::to_owned),
+            password: settings.value("password").map(Secret::from),
             options: server_options(&settings, environment)?,
             application_name: settings
                 .value("application_name")
@@ -410,7 +410,7 @@ mod tests {
                 ("PGCONNECT_TIMEOUT", "9"),
             ],
         );
-        assert_eq!(target.password.as_deref(), Some("p w"));
+        assert_eq!(target.password.as_ref().map(Secret::reveal), Some("p w"));
         assert_eq!(target.options.as_deref(), Some("-c jit=off"));
         assert_eq!(target.application_name, "app");
         assert_eq!(target.connect_timeout, Some(Duration::from_secs(1)));
@@ -424,7 +424,7 @@ mod tests {
                 ("PGOPTIONS", "x"),
             ],
         );
-        assert_eq!(target.password.as_deref(), Some("v"));
+        assert_eq!(target.password.as_ref().map(Secret::reveal), Some("v"));
         assert_eq!(target.application_name, "w");
         assert_eq!(target.connect_timeout, Some(Duration::from_secs(9)));
         assert_eq!(target.options.as_deref(), Some("x"));
@@ -653,7 +653,7 @@ mod tests {
         for string in ["password=hush", "postgres://me:hush@host"] {
             let options = database(string);
             let target = resolve(&options, &[]);
-            assert_eq!(target.password.as_deref(), Some("hush"));
+            assert_eq!(target.password.as_ref().map(Secret::reveal), Some("hush"));
             assert!(!format!("{options:?} {target:?}").contains("hush"));
         }
     }
