@@ -90,7 +90,7 @@ fn add_options(options: &ConnectionOptions, settings: &mut Settings) -> Result<(
 
 /// A keyword of old versions of libpq, by what has come in its place.
 fn modern(keyword: String, value: String) -> (String, String) {
-    if keyword != "requiressl" {
+    if keyword != keywords::OLD_TLS_SWITCH {
         return (keyword, value);
     }
     let mode = match value.starts_with('1') {
@@ -147,11 +147,12 @@ fn read_variable(
         .transpose()
 }
 
+/// An empty name is one that was given. The fallback of programs that give none is ours, whatever
+/// the user says it is, as it is psql's in psql.
 fn application_name(settings: &Settings, options: &ConnectionOptions) -> String {
     settings
-        .value("application_name")
-        .or_else(|| settings.value("fallback_application_name"))
-        .unwrap_or(&options.program_name)
+        .given("application_name")
+        .map_or(options.program_name.as_str(), |(name, _)| name)
         .to_owned()
 }
 
@@ -478,7 +479,7 @@ mod tests {
         assert_eq!((target.password, target.options), (None, None));
         assert_eq!(target.application_name, "pgmark");
         let target = resolve(&database("fallback_application_name=f"), &[]);
-        assert_eq!(target.application_name, "f");
+        assert_eq!(target.application_name, "pgmark");
     }
 
     #[test]
