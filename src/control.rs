@@ -31,7 +31,12 @@ pub fn connect(target: &Target, console: &Console) -> Result<Client, Error> {
     let mut generator = Generator::new(RandomState::new().build_hasher().finish());
     let mut attempts = look_up::addresses(target).attempts(|bound| generator.index_below(bound));
     let mut remedy = None;
-    while let Some(now) = attempts.current() {
+    loop {
+        // Nothing is encrypted here, so that there is no second way to the same address.
+        attempts.go_on_plain();
+        let Some(now) = attempts.current() else {
+            break;
+        };
         if now.encryption == Encryption::Required {
             attempts.fail(AttemptFailure::NoTls);
             continue;

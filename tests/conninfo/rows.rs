@@ -623,6 +623,7 @@ fn differences() -> Vec<Row> {
         at_server("replication=database").differs("refused", "a benchmark is no replica"),
         at_server("ssl_min_protocol_version=TLSv1 ssl_max_protocol_version=TLSv1.1")
             .differs("refused", "TLS 1.1 is not spoken"),
+        at_server("sslcompression=yes").differs("refused", "a typing error is told"),
         at_server("keepalives_idle=0").differs(PREFERS, ZERO),
         at_server("keepalives_interval=-1").differs(PREFERS, ZERO),
         d("host=127.0.0.2,127.0.0.1 port=70000,$port").differs("refused", FORWARD),
