@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use crate::conninfo::{Addresses, Target};
+use crate::conninfo::{Addresses, Secret, Target};
 use crate::event::SqlState;
 use crate::plan::{Pacing, RunPlan, deal};
 use crate::protocol::{ChannelBinding, Startup};
@@ -103,6 +103,12 @@ impl RunContext {
         Generator::new(self.seeds.clients[client as usize])
     }
 
+    /// The stream by which a client chooses hosts.
+    pub fn host_generator(&self, client: u32) -> Generator {
+        // A stream of its own: choosing hosts must not change what the scripts draw.
+        Generator::new(!self.seeds.clients[client as usize])
+    }
+
     /// A client's variables at the start.
     pub fn variables_of(&self, client: u32) -> Variables {
         self.plan.scripts.variables.initial(&Automatic {
@@ -124,15 +130,15 @@ impl RunContext {
         &self.statement_names[sql.number]
     }
 
-    /// What a client says when it connects.
-    pub fn startup(&self) -> Startup<'_> {
+    /// What a client says when it connects to one of the hosts.
+    pub fn startup(&self, host: usize) -> Startup<'_> {
         Startup {
             user: &self.target.user,
             database: &self.target.database,
             options: self.target.options.as_deref(),
             application_name: &self.target.application_name,
             client_encoding: None,
-            password: self.target.password.as_deref(),
+            password: self.target.password_for(host).map(Secret::reveal),
             channel_binding: ChannelBinding::Unsupported,
         }
     }

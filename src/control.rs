@@ -6,6 +6,7 @@
 
 use std::error::Error as _;
 use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -16,9 +17,10 @@ use postgres::config::SslMode;
 use postgres::error::DbError;
 use postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
-use crate::conninfo::{AttemptFailure, Endpoint, Target};
+use crate::conninfo::{AttemptFailure, Encryption, Endpoint, Secret, Target};
 use crate::console::Console;
 use crate::error::{Error, system_words};
+use crate::random::Generator;
 use crate::sqlstate::SqlState;
 use crate::time::Clock;
 use crate::transport::look_up;
@@ -29,10 +31,22 @@ use crate::transport::look_up;
 /// # Errors
 /// [`Error::Connect`] with the outcome of every attempt, one a line.
 pub fn connect(target: &Target, console: &Console) -> Result<Client, Error> {
-    let mut attempts = look_up::addresses(target).attempts();
+    let mut generator = Generator::new(RandomState::new().build_hasher().finish());
+    let mut attempts = look_up::addresses(target).attempts(|bound| generator.index_below(bound));
     let mut remedy = None;
-    while let Some(endpoint) = attempts.current() {
-        let config = config(target, endpoint, console);
+    loop {
+        // Nothing is encrypted here, so that there is no second way to the same address.
+        attempts.go_on_plain();
+        let Some(now) = attempts.current() else {
+            break;
+        };
+        if now.encryption == Encryption::Required {
+            attempts.fail(AttemptFailure::NoTls);
+            continue;
+        }
+        let endpoint = now.endpoint;
+        let password = target.password_for(now.host);
+        let config = config(target, endpoint, password, console);
         let failure = match attempt_patiently(&config, target.connect_timeout) {
             Ok(client) => return Ok(client),
             Err(failure) => failure,
@@ -123,7 +137,12 @@ pub fn server_message(error: &postgres::Error) -> String {
     }
 }
 
-fn config(target: &Target, endpoint: &Endpoint, console: &Console) -> Config {
+fn config(
+    target: &Target,
+    endpoint: &Endpoint,
+    password: Option<&Secret>,
+    console: &Console,
+) -> Config {
     let mut config = Config::new();
     config
         .user(&target.user)
@@ -140,8 +159,8 @@ fn config(target: &Target, endpoint: &Endpoint, console: &Console) -> Config {
             .hostaddr(address.ip())
             .port(address.port()),
     };
-    if let Some(password) = &target.password {
-        config.password(password);
+    if let Some(password) = password {
+        config.password(password.reveal());
     }
     if let Some(options) = &target.options {
         config.options(options);
@@ -195,7 +214,7 @@ impl Failure {
 impl From<Failure> for AttemptFailure {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::TimedOut => AttemptFailure::Unreachable("timeout expired".to_owned()),
+            Failure::TimedOut => AttemptFailure::TimedOut,
             Failure::Refused(error) => match error.as_db_error() {
                 Some(refusal) => AttemptFailure::Refused {
                     sqlstate: SqlState(
