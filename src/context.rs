@@ -133,7 +133,9 @@ impl RunContext {
             application_name: &self.target.application_name,
             client_encoding: None,
             password: self.target.password.as_deref(),
-            channel_binding: ChannelBinding::Unsupported,
+            channel_binding: ChannelBinding::Unencrypted,
+            login: &self.target.login,
+            max_protocol: self.target.max_protocol,
         }
     }
 }
