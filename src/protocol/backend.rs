@@ -115,6 +115,16 @@ impl<'a> RowDescription<'a> {
 pub struct DataRow<'a> {
     columns: u16,
     body: &'a [u8],
+    omitted: Option<OmittedValue>,
+}
+
+/// A value that is too long to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OmittedValue {
+    /// Number of its column, from 0.
+    pub column: usize,
+    /// Its length.
+    pub bytes: usize,
 }
 
 impl<'a> DataRow<'a> {
@@ -126,7 +136,16 @@ impl<'a> DataRow<'a> {
             Self::read_value(&mut reader)?;
         }
         reader.finish()?;
-        Ok(DataRow { columns, body })
+        Ok(DataRow {
+            columns,
+            body,
+            omitted: None,
+        })
+    }
+
+    /// The same row, of which a value has been left out.
+    pub(super) fn without(self, omitted: Option<OmittedValue>) -> Self {
+        DataRow { omitted, ..self }
     }
 
     /// How many values there are.
@@ -134,7 +153,14 @@ impl<'a> DataRow<'a> {
         usize::from(self.columns)
     }
 
-    /// The values as text in the client encoding, from left to right; `None` for NULL.
+    /// The first of the wanted values that were left out, because the row is longer than what is
+    /// kept of one. They look like NULL.
+    pub fn omitted(&self) -> Option<OmittedValue> {
+        self.omitted
+    }
+
+    /// The values as text in the client encoding, from left to right; `None` for NULL, and perhaps in
+    /// a column that is not wanted.
     pub fn values(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
         let mut reader = Reader::new(self.body);
         std::iter::from_fn(move || Self::read_value(&mut reader).ok())

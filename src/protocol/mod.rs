@@ -18,6 +18,7 @@ mod recordings;
 mod replies;
 #[cfg(test)]
 mod scram_server;
+mod sieve;
 #[cfg(test)]
 mod tests;
 
@@ -31,10 +32,11 @@ use backend::{Problem, Reader};
 use framing::{Frame, Inbox};
 use replies::{Expected, Replies};
 
-pub use backend::{DataRow, RowDescription, ServerMessage};
+pub use backend::{DataRow, OmittedValue, RowDescription, ServerMessage};
 pub use error::ProtocolError;
 pub use frontend::{ChannelBinding, Startup};
 pub use hostile::drive_hostile;
+pub use sieve::ROW_BYTES_MAX;
 
 /// One client's side of a connection.
 ///
@@ -47,7 +49,6 @@ pub struct Session {
     inbox: Inbox,
     output: BytesMut,
     replies: Replies,
-    rows_wanted: bool,
     status: TransactionStatus,
     /// What was asked for, or what the server made of it.
     version: ProtocolVersion,
@@ -187,7 +188,6 @@ impl Session {
         self.inbox.clear();
         self.output.clear();
         self.replies.clear();
-        self.rows_wanted = false;
         self.status = TransactionStatus::Idle;
         self.server.process_id = None;
         self.server.parameters = Default::default();
@@ -209,7 +209,7 @@ impl Session {
                 *input = &[];
             }
             let state = self.state();
-            let Some(frame) = self.inbox.next(input, self.rows_wanted, state)? else {
+            let Some(frame) = self.inbox.next(input, state)? else {
                 self.replies.end_telling();
                 return Ok(None);
             };
@@ -227,10 +227,17 @@ impl Session {
         }
     }
 
-    /// Whether rows and their descriptions are handed out from now on. Off at the start: they are
-    /// skipped then.
+    /// Whether rows and their descriptions are handed out from now on, with all columns. Off at the
+    /// start: they are skipped then.
     pub fn want_rows(&mut self, wanted: bool) {
-        self.rows_wanted = wanted;
+        self.inbox.wanted().set_rows(wanted);
+    }
+
+    /// Which columns of the rows are wanted, from the left, up to the next [`Session::want_rows`].
+    /// Values of others are skipped where the row does not lie in the input as a whole. At most
+    /// [`ROW_BYTES_MAX`] of a row are kept: values beyond that are left out, which the row tells.
+    pub fn want_columns(&mut self, wanted: impl IntoIterator<Item = bool>) {
+        self.inbox.wanted().set_columns(wanted);
     }
 
     /// Queues a simple query, its text written by `write`.
@@ -570,7 +577,9 @@ impl Session {
     ) -> Result<Event<'s>, ProtocolError> {
         let body = self.inbox.body(frame);
         let event = match frame.tag {
-            tags::DATA_ROW_TAG => DataRow::parse(body).map(Event::DataRow),
+            tags::DATA_ROW_TAG => {
+                DataRow::parse(body).map(|row| Event::DataRow(row.without(self.inbox.omitted())))
+            }
             tags::COMMAND_COMPLETE_TAG => read_text(body).map(Event::CommandComplete),
             tags::READY_FOR_QUERY_TAG => Ok(Event::Ready(self.status)),
             tags::ROW_DESCRIPTION_TAG => RowDescription::parse(body).map(Event::RowDescription),

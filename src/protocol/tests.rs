@@ -1154,6 +1154,37 @@ fn a_buffer_that_grew_for_one_row_is_given_back() {
 }
 
 #[test]
+fn of_a_large_row_only_what_is_wanted_is_held() {
+    const VALUE_BYTES: u32 = 96 << 20;
+    for wanted in [false, true] {
+        let mut session = running();
+        simple(&mut session);
+        session.want_rows(true);
+        session.want_columns([true, wanted, true]);
+        let row_bytes = 4 + 2 + 4 + 1 + 4 + VALUE_BYTES + 4 + 1;
+        let mut input = [b"D", &row_bytes.to_be_bytes()[..], b"\0\x03\0\0\0\x01a"].concat();
+        input.extend_from_slice(&VALUE_BYTES.to_be_bytes());
+        let mut told = Vec::new();
+        feed(&mut session, &input, &mut told).unwrap();
+        for _ in 0..VALUE_BYTES >> 16 {
+            feed(&mut session, &[b'x'; 1 << 16], &mut told).unwrap();
+            assert!(session.held_bytes() < 1000, "{}", session.held_bytes());
+        }
+        let mut rest = &b"\0\0\0\x01zC\0\0\0\x05\0"[..];
+        let Ok(Some(Event::DataRow(row))) = session.advance(&mut rest) else {
+            panic!("the row is complete");
+        };
+        let values: Vec<_> = row.values().collect();
+        assert_eq!(values, [Some(&b"a"[..]), None, Some(b"z")]);
+        let (column, bytes) = (1, VALUE_BYTES as usize);
+        let omitted = wanted.then_some(OmittedValue { column, bytes });
+        assert_eq!(row.omitted(), omitted);
+        feed(&mut session, rest, &mut told).unwrap();
+        assert_eq!(told, ["done "], "the session is in step");
+    }
+}
+
+#[test]
 fn a_refused_copy_keeps_pipelines_in_step() {
     // The server ignores a Sync that it meets while it waits for data, so the refusal brings its
     // own; with more statements behind it the server resumes at the Sync after them.

@@ -46,13 +46,15 @@ impl Client {
                 Event::CopyStarted(_) => self.reply.copies = true,
                 Event::RowDescription(description) => {
                     if let Some((number, capture)) = captured(env, &self.transaction) {
-                        self.reply
-                            .note_columns(number, capture, &description, &self.variables);
+                        let wanted =
+                            self.reply
+                                .note_columns(number, capture, &description, &self.variables);
+                        self.session.want_columns(wanted);
                     }
                 }
                 Event::DataRow(row) => {
-                    if let Some((_, capture)) = captured(env, &self.transaction) {
-                        self.reply.note_row(capture, &row);
+                    if let Some((number, capture)) = captured(env, &self.transaction) {
+                        self.reply.note_row(number, capture, &row);
                     }
                 }
                 Event::ParameterStatus { .. }

@@ -2,7 +2,7 @@
 //! and the row that becomes variables.
 
 use crate::event::SqlState;
-use crate::protocol::{DataRow, RowDescription};
+use crate::protocol::{DataRow, OmittedValue, ROW_BYTES_MAX, RowDescription};
 use crate::script::{Capture, CapturedRows, EvalError, Slot, Variables};
 
 /// What has been answered to the command under way so far.
@@ -23,7 +23,7 @@ pub(super) struct Reply {
     last_rows: u64,
     row: Row,
     /// What went wrong with a result that was stored when it came.
-    problem: Option<EvalError>,
+    problem: Option<String>,
     /// By number of the SQL command: the variables that its columns become. Names are looked up
     /// only when the columns are others than the time before.
     columns: Vec<Columns>,
@@ -47,7 +47,12 @@ struct Row {
     text: Vec<u8>,
     /// Where each value ends in the text. NULL is empty, as in pgbench.
     ends: Vec<usize>,
+    /// A value that is too long to be kept.
+    omitted: Option<OmittedValue>,
 }
+
+/// A buffer that grew beyond this for one row is given back with the next.
+const ROW_BYTES_KEPT: usize = 64 << 10;
 
 /// Column names of a result and the variables they stand for.
 #[derive(Debug, Default)]
@@ -125,27 +130,32 @@ impl Reply {
         error
     }
 
-    /// The columns of a result of the SQL command `number`.
-    pub(super) fn note_columns(
-        &mut self,
+    /// The columns of a result of the SQL command `number`, of which those are wanted that become
+    /// variables.
+    pub(super) fn note_columns<'r>(
+        &'r mut self,
         number: usize,
         capture: &Capture,
         description: &RowDescription<'_>,
         variables: &Variables,
-    ) {
+    ) -> impl Iterator<Item = bool> + use<'r> {
         if self.columns.len() <= number {
             self.columns.resize_with(number + 1, Columns::default);
         }
-        self.columns[number].learn(&capture.prefix, description, variables);
+        let columns = &mut self.columns[number];
+        columns.learn(&capture.prefix, description, variables);
+        columns.slots.iter().map(Option::is_some)
     }
 
     /// A row of a result that is captured.
-    pub(super) fn note_row(&mut self, capture: &Capture, row: &DataRow<'_>) {
+    pub(super) fn note_row(&mut self, number: usize, capture: &Capture, row: &DataRow<'_>) {
         self.rows += 1;
+        let columns = self.columns.get(number);
+        let slots = columns.map_or(&[][..], |columns| &columns.slots);
         match capture.rows {
             // More than one row is an error, told by the count.
             CapturedRows::TheOnly if self.rows > 1 => {}
-            CapturedRows::TheOnly | CapturedRows::LastOfEach => self.row.keep(row),
+            CapturedRows::TheOnly | CapturedRows::LastOfEach => self.row.keep(row, slots),
         }
     }
 
@@ -176,7 +186,7 @@ impl Reply {
     ///
     /// # Errors
     /// It has not exactly one row, or a column of it, or of one that was stored before, has a name
-    /// that no variable can have.
+    /// that no variable can have or a value that is too long.
     pub(super) fn store_last(
         &mut self,
         number: usize,
@@ -185,26 +195,29 @@ impl Reply {
     ) -> Result<(), String> {
         match (capture.rows, self.last_rows) {
             (CapturedRows::LastOfEach, _) => match self.problem.take() {
-                Some(problem) => Err(problem.to_string()),
+                Some(problem) => Err(problem),
                 None => Ok(()),
             },
-            (CapturedRows::TheOnly, 1) => self
-                .store(number, variables)
-                .map_err(|error| error.to_string()),
+            (CapturedRows::TheOnly, 1) => self.store(number, variables),
             (CapturedRows::TheOnly, rows) => Err(format!("\\gset expected one row, got {rows}")),
         }
     }
 
-    fn store(&self, number: usize, variables: &mut Variables) -> Result<(), EvalError> {
+    fn store(&self, number: usize, variables: &mut Variables) -> Result<(), String> {
         let Some(columns) = self.columns.get(number) else {
             return Ok(());
         };
         if let Some(problem) = &columns.problem {
-            return Err(problem.clone());
+            return Err(problem.to_string());
+        }
+        if let Some(omitted) = self.row.omitted {
+            return Err(columns.tell_omitted(omitted));
         }
         for (slot, value) in columns.slots.iter().zip(self.row.values()) {
             if let Some(slot) = slot {
-                variables.set_text(*slot, value)?;
+                variables
+                    .set_text(*slot, value)
+                    .map_err(|error| error.to_string())?;
             }
         }
         Ok(())
@@ -236,12 +249,31 @@ impl Columns {
     }
 }
 
+impl Columns {
+    fn tell_omitted(&self, omitted: OmittedValue) -> String {
+        let mut names = self.names.split(|&byte| byte == 0);
+        let name = names.nth(omitted.column).unwrap_or_default();
+        format!(
+            "column \"{}\" has a value of {} bytes, which is too long for a variable: at most {} \
+             MiB of a row can be kept",
+            String::from_utf8_lossy(name),
+            omitted.bytes,
+            ROW_BYTES_MAX >> 20
+        )
+    }
+}
+
 impl Row {
-    fn keep(&mut self, row: &DataRow<'_>) {
+    /// Keeps the values of the columns that have a slot.
+    fn keep(&mut self, row: &DataRow<'_>, slots: &[Option<Slot>]) {
         self.text.clear();
+        self.text.shrink_to(ROW_BYTES_KEPT);
         self.ends.clear();
-        for value in row.values() {
-            self.text.extend_from_slice(value.unwrap_or_default());
+        self.omitted = row.omitted();
+        for (value, slot) in row.values().zip(slots) {
+            if slot.is_some() {
+                self.text.extend_from_slice(value.unwrap_or_default());
+            }
             self.ends.push(self.text.len());
         }
     }

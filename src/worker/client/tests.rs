@@ -685,6 +685,38 @@ fn rows(columns: &[&str], rows: &[&[Option<&str>]]) -> Vec<u8> {
     bytes
 }
 
+#[test]
+fn a_value_too_long_for_a_variable_is_told_and_no_harm_where_nobody_wants_it() {
+    const VALUE_BYTES: u32 = 80 << 20;
+    for (script, aborted) in [
+        ("SELECT a, b \\gset\nSELECT :a;", false),
+        ("SELECT a, b \\gset\nSELECT :a, :b;", true),
+    ] {
+        let mut stage = Stage::released(script, load());
+        stage.sent();
+        stage.answer(101, &rows(&["a", "b"], &[]));
+        let row_bytes = 4 + 2 + 4 + 1 + 4 + VALUE_BYTES;
+        let head = [b"D", &row_bytes.to_be_bytes()[..], b"\0\x02\0\0\0\x017"].concat();
+        stage.answer(102, &[head, VALUE_BYTES.to_be_bytes().to_vec()].concat());
+        for _ in 0..VALUE_BYTES >> 16 {
+            stage.answer(103, &[b'x'; 1 << 16]);
+        }
+        stage.answer(104, &done("SELECT 1", b'I'));
+        let (_, texts) = stage.events();
+        if aborted {
+            assert!(
+                texts[0].ends_with(
+                    "column \"b\" has a value of 83886080 bytes, which is too long for a \
+                     variable: at most 64 MiB of a row can be kept"
+                ),
+                "{texts:?}"
+            );
+        } else {
+            assert_eq!(stage.sent(), "SELECT 7;");
+        }
+    }
+}
+
 fn complete(tag: &str) -> Vec<u8> {
     message(b'C', &[tag.as_bytes(), &[0]].concat())
 }
