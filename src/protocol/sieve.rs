@@ -170,7 +170,7 @@ impl Sieve {
         &mut self,
         length: i32,
         wanted: &Wanted,
-        kept: &mut Vec<u8>,
+        kept: &mut [u8],
     ) -> Result<(), Problem> {
         let bytes = match length {
             -1 => 0,

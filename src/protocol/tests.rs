@@ -1277,6 +1277,28 @@ fn a_copy_that_was_refused_is_not_asked_for_again() {
 }
 
 #[test]
+fn a_copy_both_ways_is_ended_once() {
+    let copy_both = b"W\0\0\0\x07\0\0\0";
+    let mut session = running();
+    simple(&mut session);
+    session.consume_output(session.output().len());
+    let mut told = Vec::new();
+    feed(&mut session, copy_both, &mut told).unwrap();
+    assert_eq!(session.output(), b"c\0\0\0\x04");
+    let rest = b"d\0\0\0\x05xc\0\0\0\x04C\0\0\0\x05\0Z\0\0\0\x05I";
+    feed(&mut session, rest, &mut told).unwrap();
+    assert_eq!(told, ["copy Both", "done ", "ready Idle"]);
+
+    simple(&mut session);
+    feed(&mut session, copy_both, &mut told).unwrap();
+    let result = feed(&mut session, copy_both, &mut told);
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "unexpected CopyBothResponse message from the server while waiting for the result of a statement"
+    );
+}
+
+#[test]
 fn transaction_status_follows_the_server() {
     let mut session = running();
     for (byte, status) in [

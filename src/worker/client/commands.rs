@@ -11,6 +11,7 @@ use crate::time::Timestamp;
 use crate::values::Asker;
 
 use super::super::shell::{Capture, ShellOrder, ShellOutput};
+use super::reply::Copied;
 use super::transaction::Transaction;
 use super::{Action, Client, Environment, State, Work};
 
@@ -43,7 +44,7 @@ impl Client {
                 Event::Notice(message) => {
                     env.recorder.say(Level::Plain, message.to_string());
                 }
-                Event::CopyStarted(_) => self.reply.copies = true,
+                Event::CopyStarted(_) => self.reply.note_copy(),
                 Event::RowDescription(description) => {
                     if let Some((number, capture)) = captured(env, &self.transaction) {
                         let wanted =
@@ -146,11 +147,13 @@ impl Client {
 
     /// What was sent has been answered completely.
     fn conclude_command(&mut self, env: &mut Environment<'_>) {
+        // Before errors: that we refused to send data is one of them.
+        if let Some(copied) = self.reply.copied() {
+            self.transaction.cursor = copied.command.unwrap_or(self.transaction.cursor);
+            return self.abort_command(Copied::PROBLEM, env);
+        }
         if self.reply.has_error() {
             return self.fail_command(env);
-        }
-        if self.reply.copies {
-            return self.abort_command("COPY is not supported in a script", env);
         }
         if let Err(problem) = self.store_reply(env) {
             return self.abort_command(&problem, env);

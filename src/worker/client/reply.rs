@@ -16,8 +16,7 @@ pub(super) struct Reply {
     /// being ready; empty if there is one alone.
     sent: Vec<usize>,
     error: Option<ReplyError>,
-    /// The command wants to copy data to or from the client.
-    pub(super) copies: bool,
+    copied: Option<Copied>,
     /// Rows of the result that is coming in, and of the last one that is complete.
     rows: u64,
     last_rows: u64,
@@ -39,6 +38,17 @@ pub(super) struct ReplyError {
     pub(super) text: String,
     /// Number of the result that it came instead of, from 0.
     pub(super) result: u32,
+}
+
+/// A command wants to copy data to or from the client, which no script can do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copied {
+    /// Which of the commands that were sent together it is.
+    pub(super) command: Option<usize>,
+}
+
+impl Copied {
+    pub(super) const PROBLEM: &str = "COPY to or from the client is not supported in a script";
 }
 
 /// A row that is kept until its result is complete. Its buffers stay.
@@ -72,7 +82,7 @@ impl Reply {
         self.readies = 0;
         self.sent.clear();
         self.error = None;
-        self.copies = false;
+        self.copied = None;
         self.rows = 0;
         self.last_rows = 0;
         self.problem = None;
@@ -98,14 +108,30 @@ impl Reply {
         if self.error.is_some() {
             return;
         }
-        let answered = self.results + self.readies;
-        let command = self.sent.get(answered as usize).copied();
+        let command = self.command_to_be_answered();
         self.error = Some(ReplyError {
             sqlstate,
             command,
             text: text(command),
             result: self.results,
         });
+    }
+
+    /// Data are to be copied. The session refuses that by itself.
+    pub(super) fn note_copy(&mut self) {
+        let command = self.command_to_be_answered();
+        self.copied.get_or_insert(Copied { command });
+    }
+
+    /// The first command that wanted to copy data, if one did.
+    pub(super) fn copied(&self) -> Option<Copied> {
+        self.copied
+    }
+
+    /// The command that is answered now, if several were sent.
+    fn command_to_be_answered(&self) -> Option<usize> {
+        let answered = self.results + self.readies;
+        self.sent.get(answered as usize).copied()
     }
 
     pub(super) fn has_error(&self) -> bool {
@@ -121,11 +147,15 @@ impl Reply {
         })
     }
 
-    /// Why a connection was lost: what the server said before it went, or else `reason`.
+    /// Why a connection was lost: what the server said before it went, or else `reason`. It ends one
+    /// that sends commands where it waits for data to copy.
     pub(super) fn take_last_words(&mut self, reason: &str) -> ReplyError {
         let mut error = self.take_error();
         if error.text.is_empty() {
             reason.clone_into(&mut error.text);
+        }
+        if self.copied.is_some() {
+            error.text = format!("{}: {}", Copied::PROBLEM, error.text);
         }
         error
     }

@@ -87,6 +87,27 @@ impl Parameters {
     }
 }
 
+/// Whether a statement copies data from the client. In a pipeline that cannot be refused once it is
+/// sent: the server takes what follows for data, and ends the connection. One that hides behind a
+/// comment is not seen here, and that is what becomes of it.
+fn copies_in(statement: &[u8]) -> bool {
+    let mut words = statement
+        .split(|byte| byte.is_ascii_whitespace() || *byte == b';')
+        .filter(|word| !word.is_empty());
+    if !words
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case(b"copy"))
+    {
+        return false;
+    }
+    let mut after_from = false;
+    words.any(|word| {
+        let found = after_from && word.eq_ignore_ascii_case(b"stdin");
+        after_from = word.eq_ignore_ascii_case(b"from");
+        found
+    })
+}
+
 impl Client {
     /// Sends an SQL command; in a pipeline nothing is waited for.
     pub(super) fn execute_sql(
@@ -100,6 +121,9 @@ impl Client {
                 "{} is not allowed in a pipeline",
                 capture.command()
             ));
+        }
+        if piped && copies_in(sql.parameterized()) {
+            return Err("COPY FROM STDIN is not allowed in a pipeline".to_owned());
         }
         let mode = env.run.plan.query_mode;
         if mode == QueryMode::Prepared && !piped && !self.statements.is_prepared(sql) {
@@ -254,5 +278,25 @@ impl Client {
     fn begin_sending(&mut self, env: &mut Environment<'_>) {
         let now = env.now();
         self.answer(now, env);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_from_the_client_is_recognised() {
+        for (statement, copies) in [
+            ("COPY t FROM STDIN;", true),
+            ("\n copy t (a, b)\nfrom stdin with (format csv)", true),
+            ("copy t from '/tmp/file';", false),
+            ("copy (select 1) to stdout;", false),
+            ("select 1 from stdin;", false),
+            ("copy t from;", false),
+            ("", false),
+        ] {
+            assert_eq!(copies_in(statement.as_bytes()), copies, "{statement}");
+        }
     }
 }

@@ -632,6 +632,70 @@ fn copy_is_refused_and_ends_the_client() {
 }
 
 #[test]
+fn copy_from_the_client_in_a_pipeline_is_never_sent_and_the_goodbye_is() {
+    let script = "\\startpipeline\nSELECT 1;\nCOPY t FROM STDIN;\n\\endpipeline";
+    let mut stage = Stage::in_mode(QueryMode::Extended, script);
+    assert_eq!(
+        stage.sent_messages(),
+        "P[\"SELECT 1;\"] B[] D[\"P\"] E[] X[]"
+    );
+    let told = stage.told();
+    assert!(
+        told.contains("COPY FROM STDIN is not allowed in a pipeline"),
+        "{told}"
+    );
+    assert!(told.contains("line 3: COPY t FROM STDIN;"), "{told}");
+}
+
+#[test]
+fn copy_in_a_pipeline_is_told_with_its_place() {
+    let script = "\\startpipeline\nSELECT 1;\nCOPY t TO STDOUT;\nSELECT 2;\n\\endpipeline";
+    let mut stage = Stage::in_mode(QueryMode::Extended, script);
+    let part = [message(b'1', b""), executed()].concat();
+    let begun = [message(b'1', b""), message(b'2', b""), message(b'n', b"")].concat();
+    let copy = [
+        message(b'H', &[0, 0, 0]),
+        message(b'd', b"1\n"),
+        message(b'c', b""),
+    ]
+    .concat();
+    let answer = [
+        part.clone(),
+        begun,
+        copy,
+        complete("COPY 1"),
+        part,
+        ready(b'I'),
+    ]
+    .concat();
+    stage.answer(101, &answer);
+    let told = stage.told();
+    assert!(told.contains(reply::Copied::PROBLEM), "{told}");
+    assert!(told.contains("line 3: COPY t TO STDOUT;"), "{told}");
+}
+
+#[test]
+fn a_server_that_ends_the_connection_after_a_copy_is_not_blamed() {
+    let script = "\\startpipeline\n/**/ COPY t FROM STDIN;\nSELECT 1;\n\\endpipeline";
+    let mut stage = Stage::in_mode(QueryMode::Extended, script);
+    let begun = [message(b'1', b""), message(b'2', b""), message(b'n', b"")].concat();
+    let answer = [
+        begun,
+        message(b'G', &[0, 0, 0]),
+        error(
+            "08P01",
+            "unexpected message type 0x50 during COPY from stdin",
+        ),
+    ];
+    stage.answer(101, &answer.concat());
+    stage.input(102, |client, env| client.handle_lost("closed", env));
+    let (_, texts) = stage.events();
+    let expected = "connection lost: COPY to or from the client is not supported in a script: \
+                    ERROR:  unexpected message type 0x50";
+    assert!(texts[0].contains(expected), "{}", texts[0]);
+}
+
+#[test]
 fn what_came_with_the_last_answer_does_not_answer_the_next_command() {
     let mut stage = Stage::released("SELECT 1;\nSELECT 2;", load());
     stage.answer(101, &[done("SELECT 1", b'I'), ready(b'I')].concat());
