@@ -1422,7 +1422,13 @@ fn server_messages_give_their_fields() {
     let bare = ServerMessage::parse(b"SFATAL\0C4\xff001\0M\xff\0\0").unwrap();
     assert!(bare.is_fatal());
     assert_eq!(bare.sqlstate().as_str(), "");
-    assert_eq!(bare.to_string(), "FATAL:  \u{fffd}");
+    assert_eq!(bare.to_string(), "FATAL:  \\xff");
+    let latin1 =
+        ServerMessage::parse(b"SFEHLER\0C42P01\0MRelation \xbbt\xe9\xab fehlt\0\0").unwrap();
+    assert_eq!(
+        latin1.to_string(),
+        "FEHLER:  Relation \\xbbt\\xe9\\xab fehlt"
+    );
 }
 
 #[test]

@@ -63,6 +63,28 @@ pub(super) fn gather(
     }
 }
 
+/// What was told once during the run and came more often.
+pub(super) fn tell_repeated(run: &RunContext, console: &Console) {
+    for (text, count) in run.notices.repeated() {
+        console.notice(&format!(
+            "{count} notices of this kind came, and the first was shown: {text}"
+        ));
+    }
+    match run.notices.untold() {
+        0 => {}
+        count => console.notice(&format!(
+            "{count} notices of still other kinds were not shown"
+        )),
+    }
+    match run.pooling.prepared_again() {
+        0 => {}
+        count => console.notice(&format!(
+            "statements that the server did not know were prepared again {count} times; the time for \
+             that is part of the latencies"
+        )),
+    }
+}
+
 /// Nothing is known of how the clients connected if none was let in.
 fn connection_words(ending: &Ending) -> ConnectionWords {
     let (transport, authentication) = match &ending.introduction {

@@ -42,8 +42,11 @@ impl Client {
                     });
                 }
                 Event::Notice(message) => {
-                    env.recorder.say(Level::Plain, message.to_string());
+                    if self.notices.count(&message, &env.run.notices) {
+                        env.recorder.say(Level::Plain, message.to_string());
+                    }
                 }
+                Event::BindComplete => self.reply.note_bound(),
                 Event::CopyStarted(_) => self.reply.note_copy(),
                 Event::RowDescription(description) => {
                     if let Some((number, capture)) = captured(env, &self.transaction) {
@@ -61,7 +64,6 @@ impl Client {
                 Event::ParameterStatus { .. }
                 | Event::Notification { .. }
                 | Event::ParseComplete
-                | Event::BindComplete
                 | Event::CloseComplete
                 | Event::NoData => {}
             }
@@ -153,7 +155,7 @@ impl Client {
             return self.abort_command(Copied::PROBLEM, env);
         }
         if self.reply.has_error() {
-            return self.fail_command(env);
+            return self.fail_unless_prepared_again(env);
         }
         if let Err(problem) = self.store_reply(env) {
             return self.abort_command(&problem, env);
@@ -175,12 +177,19 @@ impl Client {
         }
     }
 
+    fn fail_unless_prepared_again(&mut self, env: &mut Environment<'_>) {
+        let sql = current(env, &self.transaction).and_then(CommandKind::sql);
+        if !self.prepare_again(sql, env) {
+            self.fail_command(env);
+        }
+    }
+
     /// Statements have been prepared. One that could not be is an error of the command that needs
     /// it; before a pipeline it may be in a branch that is never taken, so that is told and no more.
     fn conclude_prepare(&mut self, env: &mut Environment<'_>) {
         if self.reply.has_error() {
             if current(env, &self.transaction).is_some_and(|kind| kind.sql().is_some()) {
-                return self.fail_command(env);
+                return self.fail_unless_prepared_again(env);
             }
             let error = self.reply.take_error();
             let command = error.command.unwrap_or(self.transaction.cursor);

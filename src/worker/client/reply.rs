@@ -4,6 +4,7 @@
 use crate::event::SqlState;
 use crate::protocol::{DataRow, OmittedValue, ROW_BYTES_MAX, RowDescription};
 use crate::script::{Capture, CapturedRows, EvalError, Slot, Variables};
+use crate::told::Pooling;
 
 /// What has been answered to the command under way so far.
 #[derive(Debug, Default)]
@@ -16,6 +17,8 @@ pub(super) struct Reply {
     /// being ready; empty if there is one alone.
     sent: Vec<usize>,
     error: Option<ReplyError>,
+    /// The statement that is answered was found on the server, and its parameters bound.
+    bound: bool,
     copied: Option<Copied>,
     /// Rows of the result that is coming in, and of the last one that is complete.
     rows: u64,
@@ -82,6 +85,7 @@ impl Reply {
         self.readies = 0;
         self.sent.clear();
         self.error = None;
+        self.bound = false;
         self.copied = None;
         self.rows = 0;
         self.last_rows = 0;
@@ -115,6 +119,17 @@ impl Reply {
             text: text(command),
             result: self.results,
         });
+    }
+
+    /// The server has found the statement that it is to execute.
+    pub(super) fn note_bound(&mut self) {
+        self.bound = true;
+    }
+
+    /// The server has lost a prepared statement, or has one that it should not have.
+    pub(super) fn is_about_preparing(&self) -> bool {
+        let sqlstate = self.error.as_ref().map(|error| error.sqlstate);
+        !self.bound && sqlstate.is_some_and(Pooling::is_sign)
     }
 
     /// Data are to be copied. The session refuses that by itself.
@@ -192,6 +207,7 @@ impl Reply {
     /// A result is complete.
     pub(super) fn note_complete(&mut self) {
         self.results += 1;
+        self.bound = false;
         self.last_rows = std::mem::take(&mut self.rows);
     }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use bytes::BytesMut;
 
 use crate::plan::QueryMode;
-use crate::protocol::ProtocolError;
+use crate::protocol::{ProtocolError, TransactionStatus};
 use crate::script::{Command, CommandKind, Slot, Sql, Variables};
 
 use super::commands::Flow;
@@ -21,6 +21,8 @@ pub(super) struct Statements {
     prepared: Vec<bool>,
     /// The command that opened the pipeline, if one is open.
     pipeline: Option<usize>,
+    /// The statement under way was sent along with its execution, because the server had lost it.
+    sent_along: bool,
     parameters: Parameters,
 }
 
@@ -59,6 +61,12 @@ impl Statements {
 
     fn is_prepared(&self, sql: &Sql) -> bool {
         self.prepared.get(sql.number) == Some(&true)
+    }
+
+    fn forget_statement(&mut self, sql: &Sql) {
+        if let Some(prepared) = self.prepared.get_mut(sql.number) {
+            *prepared = false;
+        }
     }
 
     fn note_prepared(&mut self, sql: &Sql) {
@@ -131,6 +139,7 @@ impl Client {
         }
         self.begin_sending(env);
         if !piped {
+            self.statements.sent_along = false;
             self.reply.clear();
             self.session.want_rows(sql.capture.is_some());
         }
@@ -180,6 +189,41 @@ impl Client {
         self.statements.parameters.fill(sql.parameters(), variables);
         self.session
             .execute(name, self.statements.parameters.values())
+    }
+
+    /// If an error says that the server has lost the statement (or has it where it should not), as
+    /// behind a pooler, the cause is explained once. Outside of a block and of a pipeline nothing of
+    /// the command has been done: it is sent again, once, with its statement and a Close that makes
+    /// room for it, all of which a pooler gives to the same connection. The time that this takes is
+    /// part of the latency. False if nothing was sent.
+    pub(super) fn prepare_again(&mut self, sql: Option<&Sql>, env: &mut Environment<'_>) -> bool {
+        if env.run.plan.query_mode != QueryMode::Prepared || !self.reply.is_about_preparing() {
+            return false;
+        }
+        self.explain_pooling(env);
+        let in_block = self.session.transaction_status() != TransactionStatus::Idle;
+        let Some(sql) = sql.filter(|_| !in_block && !self.statements.sent_along) else {
+            return false;
+        };
+        self.begin_sending(env);
+        self.reply.clear();
+        self.session.want_rows(sql.capture.is_some());
+        self.statements.sent_along = true;
+        let name = env.run.statement_name(sql);
+        let close = self.session.close_statement(name);
+        if close.and_then(|()| self.parse_and_queue(sql, env)).is_err() {
+            return false;
+        }
+        self.session.sync();
+        self.transaction.committing |= sql.commits();
+        self.state = State::Working(Work::Waiting);
+        env.run.pooling.note_prepared_again();
+        true
+    }
+
+    fn parse_and_queue(&mut self, sql: &Sql, env: &Environment<'_>) -> Result<(), ProtocolError> {
+        self.statements.forget_statement(sql);
+        self.queue(sql, QueryMode::Prepared, env)
     }
 
     /// Prepares statements, each with a round trip of its own on the server's side. When they are

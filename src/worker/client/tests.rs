@@ -1395,6 +1395,104 @@ fn the_main_thread_hears_of_an_aborted_client_where_that_ends_the_run() {
     );
 }
 
+#[test]
+fn of_notices_the_first_of_each_kind_is_told_and_all_are_counted() {
+    let mut stage = Stage::released("SELECT 1;", load());
+    let notice = |text: &str| {
+        let body = format!("SNOTICE\0VNOTICE\0C00000\0M{text}\0\0");
+        message(b'N', body.as_bytes())
+    };
+    for ms in 101..104 {
+        let (number, ready) = (notice(&format!("row {ms}")), done("SELECT 1", b'I'));
+        stage.answer(ms, &[number, notice("on the way"), ready].concat());
+    }
+    assert_eq!(stage.told(), "NOTICE:  row 101\nNOTICE:  on the way\n");
+    assert_eq!(stage.run.notices.repeated().len(), 2);
+    assert_eq!(stage.run.notices.repeated()[0].1, 3);
+}
+
+/// A stage in prepared mode whose client has had its first statement parsed and executes it.
+fn executing(script: &str) -> Stage {
+    let mut stage = Stage::in_mode(QueryMode::Prepared, script);
+    stage.sent_messages();
+    stage.answer(101, &[message(b'1', b""), ready(b'I')].concat());
+    stage.sent_messages();
+    stage
+}
+
+const SENT_ALONG: &str = "C[\"SP_0\"] P[\"P_0\", \"SELECT 1;\"] B[\"P_0\"] D[\"P\"] E[] S[]";
+
+#[test]
+fn a_statement_that_the_server_has_lost_is_prepared_again_together_with_its_execution() {
+    let mut stage = executing("SELECT 1;");
+    let lost = [error("26000", "no such statement"), ready(b'I')].concat();
+    stage.answer(110, &lost);
+    assert_eq!(stage.sent_messages(), SENT_ALONG);
+    let parsed = [message(b'3', b""), message(b'1', b"")].concat();
+    let answer = [parsed, executed(), ready(b'I')].concat();
+    stage.answer(120, &answer);
+    assert_eq!(stage.sent_messages(), "B[\"P_0\"] D[\"P\"] E[] S[]");
+    stage.answer(130, &lost);
+    assert_eq!(stage.sent_messages(), SENT_ALONG, "it may happen each time");
+    stage.answer(140, &answer);
+    assert_eq!(stage.run.pooling.prepared_again(), 2);
+    let infos = stage.infos();
+    assert_eq!(infos.len(), 1, "it is explained once: {infos:?}");
+    assert!(infos[0].contains("transaction pooling") && infos[0].contains("-M simple"));
+}
+
+#[test]
+fn a_statement_that_the_server_has_already_is_replaced() {
+    let mut stage = Stage::in_mode(QueryMode::Prepared, "SELECT 1;");
+    stage.sent_messages();
+    stage.answer(101, &[error("42P05", "exists"), ready(b'I')].concat());
+    assert_eq!(stage.sent_messages(), SENT_ALONG);
+    let parsed = [message(b'3', b""), message(b'1', b"")].concat();
+    stage.answer(103, &[parsed, executed(), ready(b'I')].concat());
+    let [record] = stage.transactions()[..] else {
+        panic!("it has succeeded");
+    };
+    assert_eq!((record.outcome, record.tries), (Outcome::Processed, 1));
+    assert_eq!(record.latency_ns(), 3_000_000);
+}
+
+#[test]
+fn where_preparing_again_is_not_safe_or_of_no_use_the_client_ends_with_advice() {
+    let lost = || error("26000", "no such statement");
+    let lost_once_more = |stage: &mut Stage| {
+        stage.answer(110, &[lost(), ready(b'I')].concat());
+        let parsed = [message(b'3', b""), message(b'1', b"")].concat();
+        stage.answer(111, &[parsed, lost(), ready(b'I')].concat());
+    };
+    let in_block = |stage: &mut Stage| stage.answer(110, &[lost(), ready(b'E')].concat());
+    let in_pipeline = |stage: &mut Stage| {
+        stage.answer(110, &[executed(), lost(), ready(b'I')].concat());
+    };
+    let by_the_script = |stage: &mut Stage| {
+        let bound = [message(b'2', b""), message(b'n', b"")].concat();
+        stage.answer(110, &[bound, lost(), ready(b'I')].concat());
+    };
+    let pipeline = "\\startpipeline\nSELECT 1;\nSELECT 2;\n\\endpipeline";
+    type Case<'c> = (&'c str, &'c dyn Fn(&mut Stage), bool);
+    let cases: [Case<'_>; 4] = [
+        ("SELECT 1;", &lost_once_more, true),
+        ("SELECT 1;", &in_block, true),
+        (pipeline, &in_pipeline, true),
+        ("EXECUTE unknown;", &by_the_script, false),
+    ];
+    for (script, answer, advised) in cases {
+        let mut stage = Stage::in_mode(QueryMode::Prepared, script);
+        let statements = stage.sent_messages().matches("P[").count();
+        let parsed = [message(b'1', b""), ready(b'I')].concat();
+        stage.answer(101, &parsed.repeat(statements));
+        stage.sent_messages();
+        answer(&mut stage);
+        let told = stage.told();
+        assert_eq!(told.contains("transaction pooling"), advised, "{told}");
+        assert!(told.contains("aborted in command"), "{told}");
+    }
+}
+
 /// The stage of a script whose commands are reported.
 fn reported(mode: QueryMode, script: &str) -> Stage {
     let mut run = context(script, load());
