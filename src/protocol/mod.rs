@@ -91,6 +91,11 @@ const KEPT_PARAMETERS: [&str; 6] = [
 /// Lengths of a cancel key: 4 bytes up to protocol 3.0, at most 256 from 3.2 on.
 const CANCEL_SECRET_BYTES: std::ops::RangeInclusive<usize> = 4..=256;
 
+/// Bound on the memory that a server can make a session take: one long message or what is wanted of
+/// one row, in a buffer that doubles when it grows; the header of each of 65,535 columns; and the
+/// settings that are kept. What the caller itself queues comes on top.
+pub const SESSION_BYTES_MAX: usize = 2 * (ROW_BYTES_MAX + (512 << 10));
+
 /// Whether a transaction block is open on the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TransactionStatus {
@@ -374,9 +379,14 @@ impl Session {
         written
     }
 
-    /// Memory held for a message that has not arrived completely.
+    /// Memory held for what came from the server and what is to be sent to it.
     fn held_bytes(&self) -> usize {
+        let parameters = self.server.parameters.iter().flatten();
         self.inbox.held_bytes()
+            + self.output.capacity()
+            + self.replies.held_bytes()
+            + self.server.cancel_secret.capacity()
+            + parameters.map(Vec::capacity).sum::<usize>()
     }
 
     /// What the session is doing, to complete "while …".

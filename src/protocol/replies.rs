@@ -86,6 +86,11 @@ impl Replies {
             .count()
     }
 
+    /// Memory held.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.owed.capacity() * size_of::<Expected>()
+    }
+
     /// Notes a message that is part of a reply; false if it does not belong here.
     pub(super) fn accept(&mut self, tag: u8) -> bool {
         use Expected::*;

@@ -1185,6 +1185,30 @@ fn of_a_large_row_only_what_is_wanted_is_held() {
 }
 
 #[test]
+fn the_longest_that_is_taken_stays_within_the_bound() {
+    let length = |bytes: usize| (bytes as u32).to_be_bytes();
+    let notice = [b"N", &length(4 + ROW_BYTES_MAX)[..]].concat();
+    let columns = usize::from(u16::MAX);
+    let row_bytes = 2 + 4 * columns + ROW_BYTES_MAX;
+    let mut row = [b"D", &length(4 + row_bytes)[..], b"\xff\xff"].concat();
+    row.extend(b"\xff\xff\xff\xff".repeat(columns - 1));
+    let value_bytes = ROW_BYTES_MAX - 4 * columns - 7;
+    row.extend_from_slice(&length(value_bytes));
+    for (head, rest_bytes) in [(notice, ROW_BYTES_MAX), (row, value_bytes)] {
+        let mut session = running();
+        simple(&mut session);
+        session.want_rows(true);
+        feed(&mut session, &head, &mut Vec::new()).unwrap();
+        // All but the last byte, since the contents of the notice are none.
+        for piece in vec![b'x'; rest_bytes - 1].chunks(1 << 16) {
+            feed(&mut session, piece, &mut Vec::new()).unwrap();
+            assert!(session.held_bytes() <= SESSION_BYTES_MAX);
+        }
+        assert!(session.held_bytes() >= rest_bytes, "it is kept");
+    }
+}
+
+#[test]
 fn a_refused_copy_keeps_pipelines_in_step() {
     // The server ignores a Sync that it meets while it waits for data, so the refusal brings its
     // own; with more statements behind it the server resumes at the Sync after them.
@@ -1438,9 +1462,26 @@ fn a_password_never_shows_in_debug_output() {
     assert!(!format!("{session:?} {:?}", login_as("me")).contains("pencil"));
 }
 
+const MESSAGE_TYPES: &[u8] = b"RKSZTDCIENA123nsGHWdctv";
+
 proptest! {
     #[test]
     fn arbitrary_bytes_do_no_harm(data in proptest::collection::vec(any::<u8>(), 0..600)) {
+        drive_hostile(&data);
+    }
+
+    #[test]
+    fn messages_in_any_order_do_no_harm(
+        choices in any::<[u8; 2]>(),
+        messages in proptest::collection::vec(
+            (0..MESSAGE_TYPES.len(), proptest::collection::vec(0..12_u8, 0..24)), 0..12),
+    ) {
+        let mut data = choices.to_vec();
+        for (which, body) in messages {
+            data.push(MESSAGE_TYPES[which]);
+            data.extend_from_slice(&(4 + body.len() as u32).to_be_bytes());
+            data.extend_from_slice(&body);
+        }
         drive_hostile(&data);
     }
 
