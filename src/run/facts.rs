@@ -78,9 +78,10 @@ pub(super) fn tell_repeated(run: &RunContext, console: &Console) {
     }
     match run.pooling.prepared_again() {
         0 => {}
-        count => console.notice(&format!(
-            "statements that the server did not know were prepared again {count} times; the time for \
-             that is part of the latencies"
+        count => console.warning(&format!(
+            "prepared statements were missing on the server, or there already, and were prepared again \
+             {count} times; the time for that is part of the latencies, and statements that another \
+             run left behind under the same names may have been executed"
         )),
     }
 }

@@ -234,6 +234,7 @@ impl Client {
         env: &mut Environment<'_>,
     ) -> Result<Flow, String> {
         self.begin_sending(env);
+        self.statements.sent_along = false;
         self.reply.clear();
         for &(command, sql) in statements {
             self.reply.note_sent(command);

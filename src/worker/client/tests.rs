@@ -1457,6 +1457,18 @@ fn a_statement_that_the_server_has_already_is_replaced() {
 }
 
 #[test]
+fn each_statement_is_replaced_that_the_server_has_already() {
+    let mut stage = Stage::in_mode(QueryMode::Prepared, "SELECT 1;\nSELECT 2;");
+    let parsed = [message(b'3', b""), message(b'1', b"")].concat();
+    for ms in [110, 120] {
+        stage.answer(ms, &[error("42P05", "exists"), ready(b'I')].concat());
+        stage.answer(ms + 1, &[parsed.clone(), executed(), ready(b'I')].concat());
+    }
+    assert_eq!(stage.transactions()[0].outcome, Outcome::Processed);
+    assert_eq!(stage.run.pooling.prepared_again(), 2);
+}
+
+#[test]
 fn where_preparing_again_is_not_safe_or_of_no_use_the_client_ends_with_advice() {
     let lost = || error("26000", "no such statement");
     let lost_once_more = |stage: &mut Stage| {
