@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::conninfo::{Addresses, Target};
+use crate::conninfo::{Addresses, Secret, Target};
 use crate::plan::{Pacing, RunPlan, deal};
 use crate::protocol::{ChannelBinding, Startup};
 use crate::random::{Generator, Seeds};
@@ -108,6 +108,12 @@ impl RunContext {
         Generator::new(self.seeds.clients[client as usize])
     }
 
+    /// The stream by which a client chooses hosts.
+    pub fn host_generator(&self, client: u32) -> Generator {
+        // A stream of its own: choosing hosts must not change what the scripts draw.
+        Generator::new(!self.seeds.clients[client as usize])
+    }
+
     /// A client's variables at the start.
     pub fn variables_of(&self, client: u32) -> Variables {
         self.plan.scripts.variables.initial(&Automatic {
@@ -129,15 +135,15 @@ impl RunContext {
         &self.statement_names[sql.number]
     }
 
-    /// What a client says when it connects.
-    pub fn startup(&self) -> Startup<'_> {
+    /// What a client says when it connects to one of the hosts.
+    pub fn startup(&self, host: usize) -> Startup<'_> {
         Startup {
             user: &self.target.user,
             database: &self.target.database,
             options: self.target.options.as_deref(),
             application_name: &self.target.application_name,
             client_encoding: None,
-            password: self.target.password.as_deref(),
+            password: self.target.password_for(host).map(Secret::reveal),
             channel_binding: ChannelBinding::Unencrypted,
             login: &self.target.login,
             max_protocol: self.target.max_protocol,

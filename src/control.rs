@@ -5,6 +5,7 @@
 //! no environment and no files: whatever matters is in the target.
 
 use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,9 +15,10 @@ use postgres::config::SslMode;
 use postgres::error::DbError;
 use postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
-use crate::conninfo::{AttemptFailure, Endpoint, Target};
+use crate::conninfo::{AttemptFailure, Encryption, Endpoint, Secret, Target};
 use crate::console::Console;
 use crate::error::{Error, system_words};
+use crate::random::Generator;
 use crate::sqlstate::SqlState;
 use crate::transport::look_up;
 
@@ -26,10 +28,23 @@ use crate::transport::look_up;
 /// # Errors
 /// [`Error::Connect`] with the outcome of every attempt, one a line.
 pub fn connect(target: &Target, console: &Console) -> Result<Client, Error> {
-    let mut attempts = look_up::addresses(target).attempts();
+    let mut generator = Generator::new(RandomState::new().build_hasher().finish());
+    let mut attempts = look_up::addresses(target).attempts(|bound| generator.index_below(bound));
     let mut remedy = None;
-    while let Some(endpoint) = attempts.current() {
-        let failure = match attempt(config(target, endpoint, console), target.connect_timeout) {
+    loop {
+        // Nothing is encrypted here, so that there is no second way to the same address.
+        attempts.go_on_plain();
+        let Some(now) = attempts.current() else {
+            break;
+        };
+        if now.encryption == Encryption::Required {
+            attempts.fail(AttemptFailure::NoTls);
+            continue;
+        }
+        let endpoint = now.endpoint;
+        let password = target.password_for(now.host);
+        let config = config(target, endpoint, password, console);
+        let failure = match attempt(config, target.connect_timeout) {
             Ok(client) => return Ok(client),
             Err(failure) => failure,
         };
@@ -91,7 +106,12 @@ pub fn server_message(error: &postgres::Error) -> String {
     }
 }
 
-fn config(target: &Target, endpoint: &Endpoint, console: &Console) -> Config {
+fn config(
+    target: &Target,
+    endpoint: &Endpoint,
+    password: Option<&Secret>,
+    console: &Console,
+) -> Config {
     let mut config = Config::new();
     config
         .user(&target.user)
@@ -108,8 +128,8 @@ fn config(target: &Target, endpoint: &Endpoint, console: &Console) -> Config {
             .hostaddr(address.ip())
             .port(address.port()),
     };
-    if let Some(password) = &target.password {
-        config.password(password);
+    if let Some(password) = password {
+        config.password(password.reveal());
     }
     if let Some(options) = &target.options {
         config.options(options);
@@ -163,7 +183,7 @@ impl Failure {
 impl From<Failure> for AttemptFailure {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::TimedOut => AttemptFailure::Unreachable("timeout expired".to_owned()),
+            Failure::TimedOut => AttemptFailure::TimedOut,
             Failure::Refused(error) => match error.as_db_error() {
                 Some(refusal) => AttemptFailure::Refused {
                     sqlstate: SqlState(

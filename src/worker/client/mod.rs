@@ -199,7 +199,7 @@ impl Client {
             transaction: Transaction::new(generator.clone()),
             generator,
             state: State::Idle,
-            attempt: Attempt::new(run.addresses.attempts()),
+            attempt: Attempt::new(&run.addresses, run.host_generator(id)),
             statements: Statements::default(),
             values: ValueCursor::default(),
             reply: Reply::default(),
