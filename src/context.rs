@@ -147,6 +147,7 @@ impl RunContext {
             channel_binding: ChannelBinding::Unencrypted,
             login: &self.target.login,
             max_protocol: self.target.max_protocol,
+            min_protocol: self.target.min_protocol,
         }
     }
 }

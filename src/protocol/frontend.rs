@@ -30,6 +30,8 @@ pub struct Startup<'a> {
     pub login: &'a LoginSettings,
     /// The newest version of the protocol that is asked for.
     pub max_protocol: ProtocolVersion,
+    /// The oldest version that will do.
+    pub min_protocol: ProtocolVersion,
 }
 
 impl std::fmt::Debug for Startup<'_> {
