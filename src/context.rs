@@ -1,16 +1,15 @@
 //! What all workers of a run share and none of them changes.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
-use crate::conninfo::{Addresses, Target};
-use crate::event::SqlState;
+use crate::conninfo::{Addresses, Secret, Target};
 use crate::plan::{Pacing, RunPlan, deal};
 use crate::protocol::{ChannelBinding, Startup};
 use crate::random::{Generator, Seeds};
 use crate::schedule::Schedule;
 use crate::script::{Automatic, Script, Sql, Variables};
 use crate::time::Clock;
+use crate::told::{FirstErrors, NoticeBook, Pooling};
 use crate::values::ValueSources;
 
 /// The plan of a run with what the server told about itself.
@@ -30,6 +29,10 @@ pub struct RunContext {
     pub schedule: Option<Schedule>,
     /// Which kinds of errors have been told.
     pub first_errors: FirstErrors,
+    /// Which kinds of notices came, and how often.
+    pub notices: NoticeBook,
+    /// Whether a pooler stands in the way of prepared statements.
+    pub pooling: Pooling,
     /// Seeds of all streams.
     pub seeds: Seeds,
     /// Names of the prepared statements, by number of the SQL command.
@@ -66,6 +69,8 @@ impl RunContext {
                 }
             },
             first_errors: FirstErrors::default(),
+            notices: NoticeBook::default(),
+            pooling: Pooling::default(),
             clock,
             values,
             target,
@@ -97,6 +102,12 @@ impl RunContext {
         Generator::new(self.seeds.clients[client as usize])
     }
 
+    /// The stream by which a client chooses hosts.
+    pub fn host_generator(&self, client: u32) -> Generator {
+        // A stream of its own: choosing hosts must not change what the scripts draw.
+        Generator::new(!self.seeds.clients[client as usize])
+    }
+
     /// The variables at the start of a client on `thread`.
     pub fn variables_of(&self, client: u32, thread: u32) -> Variables {
         self.plan.scripts.variables.initial(&Automatic {
@@ -118,51 +129,19 @@ impl RunContext {
         &self.statement_names[sql.number]
     }
 
-    /// What a client says when it connects.
-    pub fn startup(&self) -> Startup<'_> {
+    /// What a client says when it connects to one of the hosts.
+    pub fn startup(&self, host: usize) -> Startup<'_> {
         Startup {
             user: &self.target.user,
             database: &self.target.database,
             options: self.target.options.as_deref(),
             application_name: &self.target.application_name,
             client_encoding: None,
-            password: self.target.password.as_deref(),
-            channel_binding: ChannelBinding::Unsupported,
-        }
-    }
-}
-
-/// The most kinds of errors that are told of. A server, or a script that raises its own, may go
-/// through millions of SQLSTATEs; nobody reads so many lines, and each of them costs time.
-pub const KINDS_TOLD_MAX: usize = 32;
-
-/// SQLSTATEs of failed transactions that have been told of, over all threads.
-#[derive(Debug, Default)]
-pub struct FirstErrors(Mutex<Vec<SqlState>>);
-
-/// What is to be told of an error that fails a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
-    /// It is the first of its kind.
-    First,
-    /// It is that, and the last kind that is told of.
-    Last,
-    /// Nothing: its kind has been told of, or enough others have.
-    Nothing,
-}
-
-impl FirstErrors {
-    /// What is to be told of an error with this SQLSTATE. Takes a lock: each thread asks once for
-    /// each SQLSTATE, and at most [`KINDS_TOLD_MAX`] times.
-    pub fn note(&self, sqlstate: SqlState) -> Telling {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() >= KINDS_TOLD_MAX || told.contains(&sqlstate) {
-            return Telling::Nothing;
-        }
-        told.push(sqlstate);
-        match told.len() {
-            KINDS_TOLD_MAX => Telling::Last,
-            _ => Telling::First,
+            password: self.target.password_for(host).map(Secret::reveal),
+            channel_binding: ChannelBinding::Unencrypted,
+            login: &self.target.login,
+            max_protocol: self.target.max_protocol,
+            min_protocol: self.target.min_protocol,
         }
     }
 }

@@ -4,7 +4,10 @@
 //! Tries addresses in the order in which the clients do, so that it reaches the same server. Reads
 //! no environment and no files: whatever matters is in the target.
 
+use std::error::Error as _;
 use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,10 +17,12 @@ use postgres::config::SslMode;
 use postgres::error::DbError;
 use postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
-use crate::conninfo::{AttemptFailure, Endpoint, Target};
+use crate::conninfo::{AttemptFailure, Encryption, Endpoint, Secret, Target};
 use crate::console::Console;
 use crate::error::{Error, system_words};
+use crate::random::Generator;
 use crate::sqlstate::SqlState;
+use crate::time::Clock;
 use crate::transport::look_up;
 
 /// Opens a connection to the first address of `target` that gives one. Notices of the server go to
@@ -26,10 +31,23 @@ use crate::transport::look_up;
 /// # Errors
 /// [`Error::Connect`] with the outcome of every attempt, one a line.
 pub fn connect(target: &Target, console: &Console) -> Result<Client, Error> {
-    let mut attempts = look_up::addresses(target).attempts();
+    let mut generator = Generator::new(RandomState::new().build_hasher().finish());
+    let mut attempts = look_up::addresses(target).attempts(|bound| generator.index_below(bound));
     let mut remedy = None;
-    while let Some(endpoint) = attempts.current() {
-        let failure = match attempt(config(target, endpoint, console), target.connect_timeout) {
+    loop {
+        // Nothing is encrypted here, so that there is no second way to the same address.
+        attempts.go_on_plain();
+        let Some(now) = attempts.current() else {
+            break;
+        };
+        if now.encryption == Encryption::Required {
+            attempts.fail(AttemptFailure::NoTls);
+            continue;
+        }
+        let endpoint = now.endpoint;
+        let password = target.password_for(now.host);
+        let config = config(target, endpoint, password, console);
+        let failure = match attempt_patiently(&config, target.connect_timeout) {
             Ok(client) => return Ok(client),
             Err(failure) => failure,
         };
@@ -66,6 +84,34 @@ enum Failure {
     TimedOut,
 }
 
+/// How long a server may take to look at connections that wait on its socket, if the user sets no
+/// bound: more than any that is alive takes, even one that many clients reach at the same time.
+const BACKLOG_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two attempts at a socket with a full backlog, of which the system does not tell when it
+/// has room again.
+const BACKLOG_PAUSE: Duration = Duration::from_millis(10);
+
+/// Connects, after a while if so many connections wait on a Unix-domain socket that there is no
+/// room for another one.
+fn attempt_patiently(config: &Config, bound: Option<Duration>) -> Result<Client, Failure> {
+    let clock = Clock::start();
+    let deadline = clock.now() + bound.unwrap_or(BACKLOG_PATIENCE);
+    loop {
+        match attempt(config.clone(), bound) {
+            Err(Failure::Refused(error)) if is_backlog(&error) && clock.now() < deadline => {
+                std::thread::sleep(BACKLOG_PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+fn is_backlog(error: &postgres::Error) -> bool {
+    let of_the_system = error.source().and_then(|cause| cause.downcast_ref());
+    of_the_system.is_some_and(|error: &std::io::Error| error.kind() == ErrorKind::WouldBlock)
+}
+
 /// Connects within `bound`. The driver bounds only the way to a socket, not the exchange that
 /// follows, so it is left to itself on a thread of its own when the time is over.
 fn attempt(config: Config, bound: Option<Duration>) -> Result<Client, Failure> {
@@ -91,7 +137,12 @@ pub fn server_message(error: &postgres::Error) -> String {
     }
 }
 
-fn config(target: &Target, endpoint: &Endpoint, console: &Console) -> Config {
+fn config(
+    target: &Target,
+    endpoint: &Endpoint,
+    password: Option<&Secret>,
+    console: &Console,
+) -> Config {
     let mut config = Config::new();
     config
         .user(&target.user)
@@ -108,8 +159,8 @@ fn config(target: &Target, endpoint: &Endpoint, console: &Console) -> Config {
             .hostaddr(address.ip())
             .port(address.port()),
     };
-    if let Some(password) = &target.password {
-        config.password(password);
+    if let Some(password) = password {
+        config.password(password.reveal());
     }
     if let Some(options) = &target.options {
         config.options(options);
@@ -163,7 +214,7 @@ impl Failure {
 impl From<Failure> for AttemptFailure {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::TimedOut => AttemptFailure::Unreachable("timeout expired".to_owned()),
+            Failure::TimedOut => AttemptFailure::TimedOut,
             Failure::Refused(error) => match error.as_db_error() {
                 Some(refusal) => AttemptFailure::Refused {
                     sqlstate: SqlState(
@@ -281,6 +332,41 @@ mod tests {
         server.join().unwrap();
         let message = error.unwrap().to_string();
         assert!(message.ends_with("failed: FATAL:  go away"), "{message}");
+    }
+
+    #[test]
+    fn a_socket_with_a_full_backlog_is_tried_again() {
+        use rustix::net::{
+            AddressFamily, SocketAddrUnix, SocketType, accept, bind, connect as join, listen,
+            socket as new_socket,
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let address = SocketAddrUnix::new(directory.path().join(".s.PGSQL.5433")).unwrap();
+        let stream = || new_socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        let (listener, waiting) = (stream(), stream());
+        bind(&listener, &address).unwrap();
+        // A backlog of none has room for one.
+        listen(&listener, 0).unwrap();
+        join(&waiting, &address).unwrap();
+
+        let (console, _) = recorded();
+        let mut target = target_at(socket(directory.path().to_str().unwrap()));
+        target.connect_timeout = Some(Duration::from_millis(30));
+        let clock = Clock::start();
+        let error = connect(&target, &console).err().unwrap().to_string();
+        assert!(
+            error.ends_with("failed: Resource temporarily unavailable"),
+            "{error}"
+        );
+        assert!(clock.now().nanos() >= 30_000_000, "it was not patient");
+
+        target.connect_timeout = None;
+        let client = std::thread::spawn(move || connect(&target, &console).err().unwrap());
+        // The one that waits, then ours, as soon as there is room for it.
+        accept(&listener).unwrap();
+        drop(accept(&listener).unwrap());
+        let error = client.join().unwrap().to_string();
+        assert!(!error.contains("temporarily unavailable"), "{error}");
     }
 
     fn target_at(host: Host) -> Target {

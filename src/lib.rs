@@ -34,6 +34,7 @@
 //! | [`script`] | text in, commands out; evaluation | I/O, time, protocol |
 //! | [`protocol`] | a session without a socket: bytes in, bytes and events out | sockets, time |
 //! | [`context`] | what all workers of a run share: the plan, and what the server told | threads |
+//! | [`told`] | what is told once in a run and otherwise counted | printing |
 //! | [`values`] | files of values for scripts: read before the run, rows handed out during it | formatting |
 //! | [`transport`] | one non-blocking socket; beside the loop, names looked up and cancellations sent | clients, scripts |
 //! | [`event`] | plain records from worker to collector; latency and its siblings are methods there | anything that allocates |
@@ -109,6 +110,7 @@ pub mod spelling;
 pub mod sqlstate;
 pub mod stats;
 pub mod time;
+pub mod told;
 pub mod transport;
 pub mod users;
 pub mod values;

@@ -39,6 +39,11 @@ impl Generator {
         }
     }
 
+    /// A number below `bound`, or 0 if that is 0.
+    pub fn index_below(&mut self, bound: usize) -> usize {
+        self.range(0, (bound as u64).saturating_sub(1)) as usize
+    }
+
     /// A number in [0, 1), a multiple of 2^-52. One draw.
     #[inline]
     pub fn double(&mut self) -> f64 {

@@ -1,11 +1,21 @@
 //! What to connect to, as libpq understands it: options, connection strings and the environment
-//! come in, one [`Target`] goes out. Opens no sockets and resolves no names.
+//! come in, one [`Target`] goes out, and with it in which order [`Attempts`] are made at it. Opens no
+//! sockets and resolves no names; reads files through the [`Environment`] alone.
 
 mod attempts;
+mod encoding;
+mod encryption;
 mod environment;
 mod error;
+mod hostile;
+mod hosts;
 mod keywords;
+mod login;
+mod password_file;
 mod resolve;
+mod secret;
+mod server_state;
+mod service_file;
 mod target;
 mod uri;
 
@@ -13,14 +23,17 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use attempts::{Addresses, AttemptFailure, Attempts};
-pub use environment::{Environment, ProcessEnvironment};
+pub use attempts::{Addresses, Attempt, AttemptFailure, Attempts, Encryption};
+pub use environment::{Environment, FileFacts, ProcessEnvironment};
 pub use error::SettingsError;
+pub use hostile::drive_hostile;
 pub use keywords::Origin;
+pub use secret::Secret;
+pub use server_state::{Question, ServerState, Verdict};
 pub use target::{
     AuthenticationMethod, CertificateMode, ChannelBindingMode, ClientCertificate, HostOrder,
     KeepaliveSettings, LoginSettings, ProtocolVersion, RequiredAuthentication, Roots,
-    SessionAttributes, SslMode, SslNegotiation, Target, TlsSettings, TlsVersion,
+    SessionAttributes, SslMode, SslNegotiation, Target, TlsSettings, TlsVersion, Warning,
 };
 
 /// What the command line says about the server.
@@ -72,7 +85,7 @@ impl Target {
 }
 
 /// One server address as given, with its port.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Where it listens, and what a certificate is checked against.
     pub name: HostName,
@@ -81,7 +94,7 @@ pub struct Host {
     /// Port number, also part of a socket's file name.
     pub port: u16,
     /// What the password file says about it, where no password was given otherwise.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
 }
 
 /// Where a server listens.
@@ -158,18 +171,6 @@ impl std::fmt::Debug for ConnectionOptions {
             .field("user", &self.user)
             .field("database", &self.database.as_ref().filter(plain_name))
             .field("program_name", &self.program_name)
-            .finish()
-    }
-}
-
-impl std::fmt::Debug for Host {
-    /// As derived, but a password never reaches a log.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Host")
-            .field("name", &self.name)
-            .field("address", &self.address)
-            .field("port", &self.port)
-            .field("password", &self.password.as_ref().map(|_| "***"))
             .finish()
     }
 }

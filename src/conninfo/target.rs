@@ -1,13 +1,13 @@
 //! The finished description of a server: what [`Target::resolve`](super::Target::resolve) makes, and what
 //! clients, the control connection and the encryption layer read. Values only.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Host;
+use super::{Host, Secret};
 
 /// A server to connect to, with every setting resolved.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Tried in this order; never empty.
     pub hosts: Vec<Host>,
@@ -15,9 +15,11 @@ pub struct Target {
     pub database: String,
     /// Role to connect as.
     pub user: String,
-    /// Password for all hosts, if one is known. Where there is none, a
-    /// host may have its own.
-    pub password: Option<String>,
+    /// Password for all hosts, if one was given. Where there is none, a host may have its own: ask
+    /// [`Target::password_for`].
+    pub password: Option<Secret>,
+    /// The file that the passwords of hosts are from.
+    pub password_file: Option<PathBuf>,
     /// Command-line options for the server process (`PGOPTIONS`).
     pub options: Option<String>,
     /// What `pg_stat_activity` shows.
@@ -36,6 +38,57 @@ pub struct Target {
     pub keepalive: KeepaliveSettings,
     /// The newest version of the protocol that is asked for.
     pub max_protocol: ProtocolVersion,
+    /// The oldest version of the protocol that will do.
+    pub min_protocol: ProtocolVersion,
+    /// What the user should know before anything is connected.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something that works, but not as the user may think. Displayed, it is a line of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// The command line, which all users of the machine can read, holds a password.
+    PasswordInArguments,
+    /// A password file was passed over.
+    PasswordFile {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A revocation list was named and is not there, so that nothing counts as revoked.
+    NoRevocationList(PathBuf),
+    /// A client certificate is not shown, since its key cannot be used.
+    ClientKey {
+        /// The file of the key.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Warning::PasswordInArguments => f.write_str(
+                "a password on the command line is visible to other users in the process list; use \
+                 PGPASSWORD or a password file",
+            ),
+            Warning::PasswordFile { path, problem } => {
+                write!(f, "password file \"{}\" {problem}", path.display())
+            }
+            Warning::NoRevocationList(path) => write!(
+                f,
+                "certificate revocation list \"{}\" does not exist",
+                path.display()
+            ),
+            Warning::ClientKey { path, problem } => write!(
+                f,
+                "no client certificate is shown: private key file \"{}\" {problem}",
+                path.display()
+            ),
+        }
+    }
 }
 
 /// `target_session_attrs`: which of several servers will do.
@@ -176,7 +229,7 @@ pub enum SslNegotiation {
 /// Certificates of authorities to trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Roots {
-    /// None is known, because the default file is not there: only modes that verify nothing will do.
+    /// None is known, because the file is not there: only modes that verify nothing will do.
     Missing(PathBuf),
     /// A PEM file, given with `sslrootcert` or there by default.
     File(PathBuf),
@@ -249,6 +302,7 @@ impl Target {
             database: database.to_owned(),
             user: user.to_owned(),
             password: None,
+            password_file: None,
             options: None,
             application_name: String::new(),
             connect_timeout: None,
@@ -258,7 +312,22 @@ impl Target {
             tls: TlsSettings::disabled(),
             keepalive: KeepaliveSettings::default(),
             max_protocol: ProtocolVersion::default(),
+            min_protocol: ProtocolVersion::default(),
+            warnings: Vec::new(),
         }
+    }
+
+    /// The password for one of the hosts, if it is known.
+    pub fn password_for(&self, host: usize) -> Option<&Secret> {
+        let of_host = || self.hosts.get(host)?.password.as_ref();
+        self.password.as_ref().or_else(of_host)
+    }
+
+    /// The password file that knows the password of one of the hosts, if that is where it is from.
+    pub(super) fn password_file_of(&self, host: usize) -> Option<&Path> {
+        let of_host = self.hosts.get(host)?.password.as_ref();
+        of_host.filter(|_| self.password.is_none())?;
+        self.password_file.as_deref()
     }
 }
 
@@ -290,26 +359,5 @@ impl Default for KeepaliveSettings {
             count: 0,
             user_timeout_ms: 0,
         }
-    }
-}
-
-impl std::fmt::Debug for Target {
-    /// As derived, but a password never reaches a log.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Target")
-            .field("hosts", &self.hosts)
-            .field("database", &self.database)
-            .field("user", &self.user)
-            .field("password", &self.password.as_ref().map(|_| "***"))
-            .field("options", &self.options)
-            .field("application_name", &self.application_name)
-            .field("connect_timeout", &self.connect_timeout)
-            .field("session_attributes", &self.session_attributes)
-            .field("host_order", &self.host_order)
-            .field("login", &self.login)
-            .field("tls", &self.tls)
-            .field("keepalive", &self.keepalive)
-            .field("max_protocol", &self.max_protocol)
-            .finish()
     }
 }

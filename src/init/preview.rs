@@ -240,7 +240,7 @@ mod tests {
     fn shown(tables: Tables) -> String {
         preview(&InitPlan {
             target: Target {
-                password: Some("secret".to_owned()),
+                password: Some("secret".into()),
                 application_name: "a".to_owned(),
                 ..Target::plain(
                     vec![Host::new(HostName::Network("box".to_owned()), 5433)],

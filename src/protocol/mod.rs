@@ -12,26 +12,31 @@ mod excerpt;
 mod framing;
 mod frontend;
 mod hostile;
+mod policy;
 #[cfg(test)]
 mod recordings;
 mod replies;
 #[cfg(test)]
 mod scram_server;
+mod sieve;
 #[cfg(test)]
 mod tests;
 
 use bytes::{Buf, BytesMut};
 use postgres_protocol::message::{backend as tags, frontend as encode};
 
+use crate::conninfo::ProtocolVersion;
+
 use auth::{Login, LoginError};
 use backend::{Problem, Reader};
 use framing::{Frame, Inbox};
 use replies::{Expected, Replies};
 
-pub use backend::{DataRow, RowDescription, ServerMessage};
+pub use backend::{DataRow, OmittedValue, RowDescription, ServerMessage};
 pub use error::ProtocolError;
 pub use frontend::{ChannelBinding, Startup};
 pub use hostile::drive_hostile;
+pub use sieve::ROW_BYTES_MAX;
 
 /// One client's side of a connection.
 ///
@@ -44,8 +49,10 @@ pub struct Session {
     inbox: Inbox,
     output: BytesMut,
     replies: Replies,
-    rows_wanted: bool,
     status: TransactionStatus,
+    /// What was asked for, or what the server made of it.
+    version: ProtocolVersion,
+    version_min: ProtocolVersion,
     server: Server,
 }
 
@@ -84,6 +91,11 @@ const KEPT_PARAMETERS: [&str; 6] = [
 
 /// Lengths of a cancel key: 4 bytes up to protocol 3.0, at most 256 from 3.2 on.
 const CANCEL_SECRET_BYTES: std::ops::RangeInclusive<usize> = 4..=256;
+
+/// Bound on the memory that a server can make a session take: one long message or what is wanted of
+/// one row, in a buffer that doubles when it grows; the header of each of 65,535 columns; and the
+/// settings that are kept. What the caller itself queues comes on top.
+pub const SESSION_BYTES_MAX: usize = 2 * (ROW_BYTES_MAX + (512 << 10));
 
 /// Whether a transaction block is open on the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -171,6 +183,8 @@ impl Session {
     pub fn start(&mut self, startup: &Startup<'_>) -> Result<(), ProtocolError> {
         self.reset();
         self.queue(&[], |out| frontend::startup(startup, out))?;
+        self.version = startup.max_protocol;
+        self.version_min = startup.min_protocol;
         self.stage = Stage::LoggingIn(Box::new(Login::new(startup)));
         Ok(())
     }
@@ -181,7 +195,6 @@ impl Session {
         self.inbox.clear();
         self.output.clear();
         self.replies.clear();
-        self.rows_wanted = false;
         self.status = TransactionStatus::Idle;
         self.server.process_id = None;
         self.server.parameters = Default::default();
@@ -203,7 +216,7 @@ impl Session {
                 *input = &[];
             }
             let state = self.state();
-            let Some(frame) = self.inbox.next(input, self.rows_wanted, state)? else {
+            let Some(frame) = self.inbox.next(input, state)? else {
                 self.replies.end_telling();
                 return Ok(None);
             };
@@ -221,10 +234,17 @@ impl Session {
         }
     }
 
-    /// Whether rows and their descriptions are handed out from now on. Off at the start: they are
-    /// skipped then.
+    /// Whether rows and their descriptions are handed out from now on, with all columns. Off at the
+    /// start: they are skipped then.
     pub fn want_rows(&mut self, wanted: bool) {
-        self.rows_wanted = wanted;
+        self.inbox.wanted().set_rows(wanted);
+    }
+
+    /// Which columns of the rows are wanted, from the left, up to the next [`Session::want_rows`].
+    /// Values of others are skipped where the row does not lie in the input as a whole. At most
+    /// [`ROW_BYTES_MAX`] of a row are kept: values beyond that are left out, which the row tells.
+    pub fn want_columns(&mut self, wanted: impl IntoIterator<Item = bool>) {
+        self.inbox.wanted().set_columns(wanted);
     }
 
     /// Queues a simple query, its text written by `write`.
@@ -302,6 +322,11 @@ impl Session {
         self.server.authentication
     }
 
+    /// The version of the protocol that is spoken.
+    pub fn protocol_version(&self) -> ProtocolVersion {
+        self.version
+    }
+
     /// Process that serves this session, where the server told it.
     pub fn process_id(&self) -> Option<i32> {
         self.server.process_id
@@ -356,9 +381,14 @@ impl Session {
         written
     }
 
-    /// Memory held for a message that has not arrived completely.
+    /// Memory held for what came from the server and what is to be sent to it.
     fn held_bytes(&self) -> usize {
+        let parameters = self.server.parameters.iter().flatten();
         self.inbox.held_bytes()
+            + self.output.capacity()
+            + self.replies.held_bytes()
+            + self.server.cancel_secret.capacity()
+            + parameters.map(Vec::capacity).sum::<usize>()
     }
 
     /// What the session is doing, to complete "while …".
@@ -457,7 +487,8 @@ impl Session {
         Ok(Reaction::Quiet)
     }
 
-    /// We ask for protocol 3.0, which every server supports, so that only options can be refused.
+    /// The server speaks an older version than we asked for. We ask for no options, so that none
+    /// can be refused.
     fn negotiate(
         &mut self,
         frame: &Frame<'_>,
@@ -465,19 +496,28 @@ impl Session {
     ) -> Result<Reaction, ProtocolError> {
         let read = |body| {
             let mut reader = Reader::new(body);
-            reader.i32()?;
-            match reader.i32()? {
-                0 => reader.finish().map(|()| None),
-                _ => reader.string().map(Some),
+            let version = reader.u32()?;
+            match reader.u32()? {
+                0 => reader.finish().map(|()| (version, None)),
+                _ => reader.string().map(|option| (version, Some(option))),
             }
         };
-        match read(self.inbox.body(frame)) {
-            Ok(None) => Ok(Reaction::Quiet),
-            Ok(Some(option)) => Err(ProtocolError::UnsupportedOption(
-                String::from_utf8_lossy(option).into_owned(),
-            )),
-            Err(problem) => Err(malformed(frame, state, problem)),
+        let (version, option) =
+            read(self.inbox.body(frame)).map_err(|problem| malformed(frame, state, problem))?;
+        if let Some(option) = option {
+            let option = String::from_utf8_lossy(option).into_owned();
+            return Err(ProtocolError::UnsupportedOption(option));
         }
+        let known = [ProtocolVersion::V3_0, ProtocolVersion::V3_2];
+        let agreed = known.into_iter().find(|&known| {
+            (self.version_min..=self.version).contains(&known)
+                && frontend::version_number(known) == version
+        });
+        self.version = agreed.ok_or(ProtocolError::ProtocolVersion {
+            major: (version >> 16) as u16,
+            minor: (version & 0xffff) as u16,
+        })?;
+        Ok(Reaction::Quiet)
     }
 
     fn keep_parameter(
@@ -550,7 +590,9 @@ impl Session {
     ) -> Result<Event<'s>, ProtocolError> {
         let body = self.inbox.body(frame);
         let event = match frame.tag {
-            tags::DATA_ROW_TAG => DataRow::parse(body).map(Event::DataRow),
+            tags::DATA_ROW_TAG => {
+                DataRow::parse(body).map(|row| Event::DataRow(row.without(self.inbox.omitted())))
+            }
             tags::COMMAND_COMPLETE_TAG => read_text(body).map(Event::CommandComplete),
             tags::READY_FOR_QUERY_TAG => Ok(Event::Ready(self.status)),
             tags::ROW_DESCRIPTION_TAG => RowDescription::parse(body).map(Event::RowDescription),

@@ -1,5 +1,9 @@
 use proptest::prelude::*;
 
+use crate::conninfo::{
+    AuthenticationMethod, ChannelBindingMode, LoginSettings, RequiredAuthentication,
+};
+
 use super::hostile::drive_hostile;
 use super::recordings::*;
 use super::scram_server::ScramServer;
@@ -14,6 +18,13 @@ struct Exchange {
     events: &'static [&'static str],
 }
 
+/// Whatever the server asks for will do.
+static ANY_LOGIN: LoginSettings = LoginSettings {
+    channel_binding: ChannelBindingMode::Prefer,
+    required: None,
+    required_peer: None,
+};
+
 fn login_as(user: &str) -> Startup<'_> {
     Startup {
         user,
@@ -22,7 +33,10 @@ fn login_as(user: &str) -> Startup<'_> {
         application_name: "pgmark",
         client_encoding: None,
         password: Some("pencil"),
-        channel_binding: ChannelBinding::Unsupported,
+        channel_binding: ChannelBinding::Unencrypted,
+        login: &ANY_LOGIN,
+        max_protocol: ProtocolVersion::V3_0,
+        min_protocol: ProtocolVersion::V3_0,
     }
 }
 
@@ -552,18 +566,13 @@ fn without_a_password_the_server_s_wish_for_one_is_an_error_of_its_own() {
 /// Plays a SCRAM login to its end: the server's side is made by `serve`, which gets the client's
 /// message and the number of the round.
 fn scram_login(
-    channel_binding: ChannelBinding,
+    startup: &Startup<'_>,
     mechanisms: &[u8],
     pieces_bytes: usize,
     serve: &mut dyn FnMut(usize, &str) -> Vec<u8>,
 ) -> Result<Vec<String>, ProtocolError> {
     let mut session = Session::new();
-    session
-        .start(&Startup {
-            channel_binding,
-            ..login_as("scram")
-        })
-        .unwrap();
+    session.start(startup).unwrap();
     let mut told = Vec::new();
     let mut answer = authentication(10, mechanisms);
     for round in 0..3 {
@@ -605,43 +614,225 @@ const PLAIN_AND_BOUND: &[u8] = b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
 
 #[test]
 fn scram_proves_both_sides_and_binds_where_it_can() {
-    let hash = || ChannelBinding::TlsServerEndPoint(b"hash".to_vec());
+    use ChannelBinding::{TlsServerEndPoint, Undefined, Unencrypted};
+    use ChannelBindingMode::{Disable, Prefer, Require};
+    let hash = || TlsServerEndPoint(b"hash".to_vec());
+    let (plain, bound) = ("SCRAM-SHA-256\0", "SCRAM-SHA-256-PLUS\0");
     let cases = [
-        (ChannelBinding::Unsupported, PLAIN, "SCRAM-SHA-256\0", "n,,"),
-        (
-            ChannelBinding::Unsupported,
-            PLAIN_AND_BOUND,
-            "SCRAM-SHA-256\0",
-            "n,,",
-        ),
-        (hash(), PLAIN, "SCRAM-SHA-256\0", "y,,"),
+        (Unencrypted, Prefer, PLAIN, plain, "n,,"),
+        (Unencrypted, Disable, PLAIN, plain, "n,,"),
+        (Undefined, Prefer, PLAIN_AND_BOUND, plain, "n,,"),
+        (hash(), Disable, PLAIN_AND_BOUND, plain, "n,,"),
+        (hash(), Prefer, PLAIN, plain, "y,,"),
         (
             hash(),
+            Prefer,
             PLAIN_AND_BOUND,
-            "SCRAM-SHA-256-PLUS\0",
+            bound,
+            "p=tls-server-end-point,,",
+        ),
+        (
+            hash(),
+            Require,
+            PLAIN_AND_BOUND,
+            bound,
             "p=tls-server-end-point,,",
         ),
     ];
-    for (binding, offered, mechanism, header) in cases {
+    for (below, mode, offered, mechanism, header) in cases {
+        let login = LoginSettings {
+            channel_binding: mode,
+            ..ANY_LOGIN.clone()
+        };
+        let startup = Startup {
+            channel_binding: below,
+            login: &login,
+            ..login_as("scram")
+        };
         for pieces_bytes in [1, 7, 4096] {
             let mut server = ScramServer::new("pencil");
-            let told = scram_login(
-                binding.clone(),
-                offered,
-                pieces_bytes,
-                &mut |round, sent| {
-                    if round == 0 {
-                        assert!(
-                            sent.contains(mechanism) && sent.contains(header),
-                            "{sent:?}"
-                        );
-                    }
-                    serve_scram(&mut server, round, sent)
-                },
-            );
+            let told = scram_login(&startup, offered, pieces_bytes, &mut |round, sent| {
+                if round == 0 {
+                    assert!(
+                        sent.contains(mechanism) && sent.contains(header),
+                        "{sent:?}"
+                    );
+                }
+                serve_scram(&mut server, round, sent)
+            });
             assert_eq!(told, Ok(vec!["started".to_owned()]));
         }
     }
+}
+
+const ASKS_NOTHING: &[u8] = b"R\0\0\0\x08\0\0\0\0";
+const ASKS_PASSWORD: &[u8] = b"R\0\0\0\x08\0\0\0\x03";
+const ASKS_MD5: &[u8] = b"R\0\0\0\x0c\0\0\0\x05salt";
+const ASKS_GSS: &[u8] = b"R\0\0\0\x08\0\0\0\x07";
+const ASKS_SSPI: &[u8] = b"R\0\0\0\x08\0\0\0\x09";
+const ASKS_SCRAM: &[u8] = b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0";
+const ASKS_SCRAM_BOUND: &[u8] = b"R\0\0\0\x2a\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
+const ASKS_OAUTH: &[u8] = b"R\0\0\0\x15\0\0\0\x0aOAUTHBEARER\0\0";
+
+#[test]
+fn a_login_that_has_to_be_bound_fails_clearly_where_it_cannot_be() {
+    use ChannelBinding::{TlsServerEndPoint, Undefined, Unencrypted};
+    use ChannelBindingMode::{Disable, Prefer, Require};
+    let hash = || TlsServerEndPoint(b"hash".to_vec());
+    let unsupported = "channel binding is required, but the server's way of authenticating does \
+                       not support it";
+    let cases: &[(ChannelBinding, ChannelBindingMode, &[u8], &str)] = &[
+        (
+            hash(),
+            Require,
+            ASKS_NOTHING,
+            "channel binding is required, but the server authenticated us without it",
+        ),
+        (hash(), Require, ASKS_PASSWORD, unsupported),
+        (hash(), Require, ASKS_MD5, unsupported),
+        (
+            hash(),
+            Require,
+            ASKS_SCRAM,
+            "channel binding is required, but the server did not offer a way of authenticating \
+             that supports it",
+        ),
+        (
+            Undefined,
+            Require,
+            ASKS_SCRAM_BOUND,
+            "channel binding is required, but it is not defined for the server's kind of certificate",
+        ),
+        (
+            Unencrypted,
+            Require,
+            ASKS_SCRAM,
+            "channel binding is required, but the connection is not encrypted",
+        ),
+        (
+            Unencrypted,
+            Prefer,
+            ASKS_SCRAM_BOUND,
+            "authentication failed: the server offers SCRAM-SHA-256-PLUS over a connection that is \
+             not encrypted",
+        ),
+        (
+            Unencrypted,
+            Disable,
+            ASKS_SCRAM_BOUND,
+            "authentication failed: the server offers SCRAM-SHA-256-PLUS over a connection that is \
+             not encrypted",
+        ),
+    ];
+    for (below, mode, asked, message) in cases {
+        let login = LoginSettings {
+            channel_binding: *mode,
+            ..ANY_LOGIN.clone()
+        };
+        let startup = Startup {
+            channel_binding: below.clone(),
+            login: &login,
+            ..login_as("me")
+        };
+        assert_eq!(refusal(&startup, asked), *message);
+    }
+}
+
+/// Why the client refuses what the server asks for; nothing is sent then.
+fn refusal(startup: &Startup<'_>, asked: &[u8]) -> String {
+    let mut session = Session::new();
+    session.start(startup).unwrap();
+    session.consume_output(session.output().len());
+    let result = feed(&mut session, asked, &mut Vec::new());
+    assert_eq!(session.output(), b"");
+    result.expect_err("it is refused").to_string()
+}
+
+#[test]
+fn only_ways_of_authenticating_that_are_allowed_get_an_answer() {
+    use AuthenticationMethod::{Md5, None as Nothing, Password, ScramSha256};
+    let methods: [(&[u8], AuthenticationMethod, &str); 7] = [
+        (
+            ASKS_NOTHING,
+            Nothing,
+            "server did not complete authentication",
+        ),
+        (
+            ASKS_PASSWORD,
+            Password,
+            "server requested a cleartext password",
+        ),
+        (ASKS_MD5, Md5, "server requested a hashed password"),
+        (
+            ASKS_SCRAM,
+            ScramSha256,
+            "server requested SCRAM-SHA-256 authentication",
+        ),
+        (
+            ASKS_GSS,
+            AuthenticationMethod::Gss,
+            "server requested GSSAPI authentication",
+        ),
+        (
+            ASKS_SSPI,
+            AuthenticationMethod::Sspi,
+            "server requested SSPI authentication",
+        ),
+        (
+            ASKS_OAUTH,
+            AuthenticationMethod::Oauth,
+            "server requested OAuth authentication",
+        ),
+    ];
+    for required in [&[Nothing][..], &[Password, Md5], &[Md5], &[ScramSha256]] {
+        for forbidden in [false, true] {
+            let login = LoginSettings {
+                required: Some(RequiredAuthentication {
+                    text: "as,written".to_owned(),
+                    methods: required.to_vec(),
+                    forbidden,
+                }),
+                ..ANY_LOGIN.clone()
+            };
+            let startup = Startup {
+                login: &login,
+                ..login_as("me")
+            };
+            for (asked, method, reason) in methods {
+                if required.contains(&method) == forbidden {
+                    let expected = format!(
+                        "authentication method requirement \"as,written\" failed: {reason}"
+                    );
+                    assert_eq!(refusal(&startup, asked), expected);
+                    continue;
+                }
+                let mut session = Session::new();
+                session.start(&startup).unwrap();
+                let result = feed(&mut session, asked, &mut Vec::new());
+                let unknown = [ASKS_GSS, ASKS_SSPI, ASKS_OAUTH].contains(&asked);
+                assert_eq!(result.is_err(), unknown, "{reason}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_method_that_is_not_allowed_is_told_before_a_missing_password() {
+    let login = LoginSettings {
+        required: Some(RequiredAuthentication {
+            text: "!password".to_owned(),
+            methods: vec![AuthenticationMethod::Password],
+            forbidden: true,
+        }),
+        ..ANY_LOGIN.clone()
+    };
+    let startup = Startup {
+        login: &login,
+        password: None,
+        ..login_as("me")
+    };
+    assert!(refusal(&startup, ASKS_PASSWORD).ends_with("a cleartext password"));
+    assert!(refusal(&startup, ASKS_MD5).starts_with("the server asks for a password"));
 }
 
 #[test]
@@ -679,18 +870,13 @@ fn scram_refuses_a_server_that_does_not_play_fair() {
         ),
     ];
     for (problem, server, forged_round, forgery) in &mut cases {
-        let result = scram_login(
-            ChannelBinding::Unsupported,
-            PLAIN,
-            4096,
-            &mut |round, sent| {
-                if round == *forged_round {
-                    forgery.clone()
-                } else {
-                    serve_scram(server, round, sent)
-                }
-            },
-        );
+        let result = scram_login(&login_as("scram"), PLAIN, 4096, &mut |round, sent| {
+            if round == *forged_round {
+                forgery.clone()
+            } else {
+                serve_scram(server, round, sent)
+            }
+        });
         let error = result.expect_err(problem).to_string();
         assert!(error.ends_with(*problem), "{error}");
     }
@@ -783,7 +969,12 @@ fn nonsense_is_an_error_that_names_state_message_and_problem() {
         (
             &start,
             b"v\0\0\0\x16\0\x03\0\0\0\0\0\x01_pq_.some\0",
-            "the server does not support the start-up option _pq_.some",
+            "the server reports that it does not support the start-up option _pq_.some, which was not asked for",
+        ),
+        (
+            &start,
+            b"v\0\0\0\x0c\0\x03\0\x02\0\0\0\0",
+            "the server wants to speak protocol 3.2, which is not one of those that are allowed (min_protocol_version, max_protocol_version)",
         ),
         (
             &start,
@@ -964,6 +1155,61 @@ fn a_buffer_that_grew_for_one_row_is_given_back() {
 }
 
 #[test]
+fn of_a_large_row_only_what_is_wanted_is_held() {
+    const VALUE_BYTES: u32 = 96 << 20;
+    for wanted in [false, true] {
+        let mut session = running();
+        simple(&mut session);
+        session.want_rows(true);
+        session.want_columns([true, wanted, true]);
+        let row_bytes = 4 + 2 + 4 + 1 + 4 + VALUE_BYTES + 4 + 1;
+        let mut input = [b"D", &row_bytes.to_be_bytes()[..], b"\0\x03\0\0\0\x01a"].concat();
+        input.extend_from_slice(&VALUE_BYTES.to_be_bytes());
+        let mut told = Vec::new();
+        feed(&mut session, &input, &mut told).unwrap();
+        for _ in 0..VALUE_BYTES >> 16 {
+            feed(&mut session, &[b'x'; 1 << 16], &mut told).unwrap();
+            assert!(session.held_bytes() < 1000, "{}", session.held_bytes());
+        }
+        let mut rest = &b"\0\0\0\x01zC\0\0\0\x05\0"[..];
+        let Ok(Some(Event::DataRow(row))) = session.advance(&mut rest) else {
+            panic!("the row is complete");
+        };
+        let values: Vec<_> = row.values().collect();
+        assert_eq!(values, [Some(&b"a"[..]), None, Some(b"z")]);
+        let (column, bytes) = (1, VALUE_BYTES as usize);
+        let omitted = wanted.then_some(OmittedValue { column, bytes });
+        assert_eq!(row.omitted(), omitted);
+        feed(&mut session, rest, &mut told).unwrap();
+        assert_eq!(told, ["done "], "the session is in step");
+    }
+}
+
+#[test]
+fn the_longest_that_is_taken_stays_within_the_bound() {
+    let length = |bytes: usize| (bytes as u32).to_be_bytes();
+    let notice = [b"N", &length(4 + ROW_BYTES_MAX)[..]].concat();
+    let columns = usize::from(u16::MAX);
+    let row_bytes = 2 + 4 * columns + ROW_BYTES_MAX;
+    let mut row = [b"D", &length(4 + row_bytes)[..], b"\xff\xff"].concat();
+    row.extend(b"\xff\xff\xff\xff".repeat(columns - 1));
+    let value_bytes = ROW_BYTES_MAX - 4 * columns - 7;
+    row.extend_from_slice(&length(value_bytes));
+    for (head, rest_bytes) in [(notice, ROW_BYTES_MAX), (row, value_bytes)] {
+        let mut session = running();
+        simple(&mut session);
+        session.want_rows(true);
+        feed(&mut session, &head, &mut Vec::new()).unwrap();
+        // All but the last byte, since the contents of the notice are none.
+        for piece in vec![b'x'; rest_bytes - 1].chunks(1 << 16) {
+            feed(&mut session, piece, &mut Vec::new()).unwrap();
+            assert!(session.held_bytes() <= SESSION_BYTES_MAX);
+        }
+        assert!(session.held_bytes() >= rest_bytes, "it is kept");
+    }
+}
+
+#[test]
 fn a_refused_copy_keeps_pipelines_in_step() {
     // The server ignores a Sync that it meets while it waits for data, so the refusal brings its
     // own; with more statements behind it the server resumes at the Sync after them.
@@ -1056,6 +1302,28 @@ fn a_copy_that_was_refused_is_not_asked_for_again() {
 }
 
 #[test]
+fn a_copy_both_ways_is_ended_once() {
+    let copy_both = b"W\0\0\0\x07\0\0\0";
+    let mut session = running();
+    simple(&mut session);
+    session.consume_output(session.output().len());
+    let mut told = Vec::new();
+    feed(&mut session, copy_both, &mut told).unwrap();
+    assert_eq!(session.output(), b"c\0\0\0\x04");
+    let rest = b"d\0\0\0\x05xc\0\0\0\x04C\0\0\0\x05\0Z\0\0\0\x05I";
+    feed(&mut session, rest, &mut told).unwrap();
+    assert_eq!(told, ["copy Both", "done ", "ready Idle"]);
+
+    simple(&mut session);
+    feed(&mut session, copy_both, &mut told).unwrap();
+    let result = feed(&mut session, copy_both, &mut told);
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "unexpected CopyBothResponse message from the server while waiting for the result of a statement"
+    );
+}
+
+#[test]
 fn transaction_status_follows_the_server() {
     let mut session = running();
     for (byte, status) in [
@@ -1123,6 +1391,32 @@ fn after_a_refusal_the_rest_is_ignored() {
 }
 
 #[test]
+fn of_two_versions_of_the_protocol_the_older_is_spoken() {
+    let told = |version: u8| [b"v\0\0\0\x0c\0\x03\0", &[version, 0, 0, 0, 0][..]].concat();
+    use ProtocolVersion::{V3_0, V3_2};
+    for (min_protocol, negotiation, spoken) in [
+        (V3_0, Vec::new(), Some(V3_2)),
+        (V3_0, told(2), Some(V3_2)),
+        (V3_0, told(0), Some(V3_0)),
+        (V3_2, told(0), None),
+        (V3_0, told(1), None),
+        (V3_0, told(3), None),
+    ] {
+        let mut session = Session::new();
+        let startup = Startup {
+            max_protocol: V3_2,
+            min_protocol,
+            ..login_as("me")
+        };
+        session.start(&startup).unwrap();
+        assert_eq!(session.output()[4..8], [0, 3, 0, 2]);
+        let answer = [&negotiation[..], b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I"].concat();
+        let result = feed(&mut session, &answer, &mut Vec::new());
+        assert_eq!(result.is_ok().then(|| session.protocol_version()), spoken);
+    }
+}
+
+#[test]
 fn an_old_server_may_announce_the_version_that_it_speaks() {
     let mut session = Session::new();
     session.start(&login_as("me")).unwrap();
@@ -1156,7 +1450,13 @@ fn server_messages_give_their_fields() {
     let bare = ServerMessage::parse(b"SFATAL\0C4\xff001\0M\xff\0\0").unwrap();
     assert!(bare.is_fatal());
     assert_eq!(bare.sqlstate().as_str(), "");
-    assert_eq!(bare.to_string(), "FATAL:  \u{fffd}");
+    assert_eq!(bare.to_string(), "FATAL:  \\xff");
+    let latin1 =
+        ServerMessage::parse(b"SFEHLER\0C42P01\0MRelation \xbbt\xe9\xab fehlt\0\0").unwrap();
+    assert_eq!(
+        latin1.to_string(),
+        "FEHLER:  Relation \\xbbt\\xe9\\xab fehlt"
+    );
 }
 
 #[test]
@@ -1166,9 +1466,26 @@ fn a_password_never_shows_in_debug_output() {
     assert!(!format!("{session:?} {:?}", login_as("me")).contains("pencil"));
 }
 
+const MESSAGE_TYPES: &[u8] = b"RKSZTDCIENA123nsGHWdctv";
+
 proptest! {
     #[test]
     fn arbitrary_bytes_do_no_harm(data in proptest::collection::vec(any::<u8>(), 0..600)) {
+        drive_hostile(&data);
+    }
+
+    #[test]
+    fn messages_in_any_order_do_no_harm(
+        choices in any::<[u8; 2]>(),
+        messages in proptest::collection::vec(
+            (0..MESSAGE_TYPES.len(), proptest::collection::vec(0..12_u8, 0..24)), 0..12),
+    ) {
+        let mut data = choices.to_vec();
+        for (which, body) in messages {
+            data.push(MESSAGE_TYPES[which]);
+            data.extend_from_slice(&(4 + body.len() as u32).to_be_bytes());
+            data.extend_from_slice(&body);
+        }
         drive_hostile(&data);
     }
 

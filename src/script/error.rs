@@ -69,14 +69,19 @@ pub enum Problem {
     #[error("the weights of all scripts are zero, so that none could be chosen")]
     ZeroWeight,
     /// A definition without name or value.
-    #[error("invalid definition \"{0}\": expected NAME=VALUE with neither part empty")]
+    #[error("invalid variable definition: \"{0}\"; expected NAME=VALUE with neither part empty")]
     BadDefine(String),
     /// UTF-8 text that begins with a byte-order mark, which the server takes for part of a word.
     #[error("the script begins with a byte-order mark (bytes EF BB BF)")]
     ByteOrderMark,
     /// A defined name that cannot be a variable.
-    #[error("invalid variable name: \"{0}\"")]
-    BadVariableName(String),
+    #[error("invalid variable name: \"{name}\" (in \"{definition}\")")]
+    BadVariableName {
+        /// The name.
+        name: String,
+        /// All of the definition.
+        definition: String,
+    },
     /// Expression grammar.
     #[error("syntax error{}", found(.0))]
     Syntax(Unexpected),
@@ -240,7 +245,7 @@ impl Problem {
             Problem::TooManyScripts(_) => "too-many-scripts",
             Problem::ZeroWeight => "zero-weight",
             Problem::BadDefine(_) => "bad-define",
-            Problem::BadVariableName(_) => "bad-var-name",
+            Problem::BadVariableName { .. } => "bad-var-name",
             Problem::Syntax(_) => "syntax",
             Problem::BadCharacter(_) => "bad-char",
             Problem::UnterminatedText => "unterminated-text",
@@ -289,7 +294,7 @@ impl Problem {
             | Problem::TooManyScripts(_)
             | Problem::ZeroWeight
             | Problem::BadDefine(_)
-            | Problem::BadVariableName(_)
+            | Problem::BadVariableName { .. }
             | Problem::BadCharacter(_)
             | Problem::UnterminatedText
             | Problem::IntegerLiteral(_)

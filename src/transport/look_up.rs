@@ -8,7 +8,7 @@ use crate::conninfo::{Addresses, Target};
 
 /// All addresses of `target`, in the order in which they are to be tried.
 pub fn addresses(target: &Target) -> Addresses {
-    Addresses::look_up(&target.hosts, |name, port| {
+    Addresses::look_up(target, |name, port| {
         Ok((name, port).to_socket_addrs()?.collect())
     })
 }

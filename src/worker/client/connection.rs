@@ -1,10 +1,11 @@
 //! Making and ending a client's connection: endpoint after endpoint, socket first, then the
 //! start-up exchange up to the first ReadyForQuery.
 
-use crate::conninfo::{AttemptFailure, Attempts, Endpoint};
+use crate::conninfo::{Addresses, AttemptFailure, Attempts, Encryption, Endpoint};
 use crate::error::Report;
 use crate::event::{ClientEnd, ConnectionRecord, Event, Level, SpanKind};
 use crate::protocol::{ServerMessage, TransactionStatus};
+use crate::random::Generator;
 use crate::time::Timestamp;
 
 use super::super::control::Notice;
@@ -14,6 +15,8 @@ use super::{Action, Client, Environment, Progress, State, Then};
 #[derive(Debug)]
 pub(super) struct Attempt {
     attempts: Attempts,
+    /// Chooses hosts, if they are to be tried in random order.
+    generator: Generator,
     /// When the first of the attempts began.
     started_at: Timestamp,
     /// When the present one has taken too long.
@@ -23,9 +26,10 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    pub(super) fn new(attempts: Attempts) -> Self {
+    pub(super) fn new(addresses: &Addresses, mut generator: Generator) -> Self {
         Attempt {
-            attempts,
+            attempts: addresses.attempts(|bound| generator.index_below(bound)),
+            generator,
             started_at: Timestamp::ZERO,
             deadline: None,
             failure: None,
@@ -33,7 +37,12 @@ impl Attempt {
     }
 
     pub(super) fn endpoint(&self) -> Option<&Endpoint> {
-        self.attempts.current()
+        self.attempts.current().map(|attempt| attempt.endpoint)
+    }
+
+    fn must_be_encrypted(&self) -> bool {
+        let attempt = self.attempts.current();
+        attempt.is_some_and(|attempt| attempt.encryption == Encryption::Required)
     }
 
     pub(super) fn deadline(&self) -> Timestamp {
@@ -58,13 +67,23 @@ impl Client {
     /// Begins to connect.
     pub fn connect(&mut self, env: &mut Environment<'_>) {
         self.attempt.started_at = env.now();
-        self.attempt.attempts = env.run.addresses.attempts();
+        let generator = &mut self.attempt.generator;
+        self.attempt.attempts = env
+            .run
+            .addresses
+            .attempts(|bound| generator.index_below(bound));
         self.try_endpoint(env);
     }
 
     /// Tries the endpoint whose turn it is, or gives up if there is none left.
     fn try_endpoint(&mut self, env: &mut Environment<'_>) {
         if self.endpoint().is_none() {
+            return self.give_up(env);
+        }
+        // Nothing is encrypted here, so that there is no second way to the same address.
+        self.attempt.attempts.go_on_plain();
+        if self.attempt.must_be_encrypted() {
+            self.attempt.attempts.fail(AttemptFailure::NoTls);
             return self.give_up(env);
         }
         let timeout = env.run.target.connect_timeout;
@@ -89,8 +108,11 @@ impl Client {
         if self.state != State::Connecting || self.session.is_started() {
             return;
         }
+        let Some(attempt) = self.attempt.attempts.current() else {
+            return;
+        };
         self.statements.forget();
-        if let Err(error) = self.session.start(&env.run.startup()) {
+        if let Err(error) = self.session.start(&env.run.startup(attempt.host)) {
             self.attempt.fail(&error.to_string());
             self.fail_attempt(env);
         }
@@ -230,6 +252,8 @@ impl Client {
     /// Says goodbye and closes; `then` says what follows.
     pub(super) fn close(&mut self, then: Then, env: &mut Environment<'_>) {
         let since = env.now();
+        // In an open pipeline the goodbye would be held back until there is more.
+        self.statements.leave_pipeline();
         if self.session.is_started() {
             self.session.terminate();
         }

@@ -1,8 +1,8 @@
 //! What is told of errors that fail a transaction and leave the client alive: each, where the user
 //! wants that, or the first of each kind.
 
-use crate::context::{KINDS_TOLD_MAX, Telling};
 use crate::event::{Level, SqlState};
+use crate::told::{KINDS_TOLD_MAX, Pooling, Telling};
 
 use super::reply::ReplyError;
 use super::{Client, Environment};
@@ -60,6 +60,14 @@ impl Client {
         );
         let place = error.command.unwrap_or(command);
         self.say_place(place, env);
+    }
+
+    /// A prepared statement is not where it should be: what the matter is, and what helps.
+    pub(super) fn explain_pooling(&self, env: &mut Environment<'_>) {
+        if env.run.pooling.is_first() {
+            let text = format!("client {}: {}", self.id, Pooling::ADVICE);
+            env.recorder.say(Level::Info, text);
+        }
     }
 
     /// What becomes of a transaction after an error, with the tries and the time that it has taken.
