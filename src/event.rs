@@ -68,6 +68,16 @@ pub enum Phase {
     Run,
 }
 
+impl Phase {
+    /// Whether what belongs to it is in the figures.
+    pub fn is_measured(self) -> bool {
+        match self {
+            Phase::Ramp | Phase::Warmup => false,
+            Phase::Run => true,
+        }
+    }
+}
+
 /// One transaction as the worker saw it. 64 bytes, so that a batch of them is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransactionRecord {

@@ -26,7 +26,7 @@ use self::intervals::{Interval, Intervals};
 use self::progress::SoFar;
 use self::timeline::Timeline;
 use crate::event::{
-    Batch, CommandRecord, ConnectionRecord, Event, Level, Message, Phase, SpanKind, ToCollector,
+    Batch, CommandRecord, ConnectionRecord, Event, Level, Message, SpanKind, ToCollector,
     TransactionRecord, WindowMoment, WorkerRecord,
 };
 use crate::plan::StopRule;
@@ -250,9 +250,9 @@ impl Collector {
             log.transaction(worker, record);
         }
         self.clients[record.client as usize].transaction(record);
-        match record.phase {
-            Phase::Ramp | Phase::Warmup => self.before_window += 1,
-            Phase::Run => self.transaction_in_window(record),
+        match record.phase.is_measured() {
+            true => self.transaction_in_window(record),
+            false => self.before_window += 1,
         }
     }
 
@@ -269,13 +269,9 @@ impl Collector {
     }
 
     fn command(&mut self, record: &CommandRecord) {
-        let in_window = match record.phase {
-            Phase::Ramp | Phase::Warmup => false,
-            Phase::Run => true,
-        };
         let commands = self.commands.get_mut(usize::from(record.script));
         let stats = commands.and_then(|commands| commands.get_mut(record.command as usize));
-        if let (true, Some(stats)) = (in_window, stats) {
+        if let (true, Some(stats)) = (record.phase.is_measured(), stats) {
             stats.record(record.end, record.duration_ns);
         }
     }
@@ -433,7 +429,7 @@ mod tests {
     use super::testing::{Memory, Story, at, transaction};
     use super::*;
     use crate::event::ClientEnd;
-    use crate::event::{Abort, ClientRecord, CommandEnd, Outcome};
+    use crate::event::{Abort, ClientRecord, CommandEnd, Outcome, Phase};
     use crate::plan::ProgressPlan;
 
     fn assert_near(found: f64, expected: f64) {
