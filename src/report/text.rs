@@ -222,15 +222,15 @@ impl<'a> Summary<'a> {
         if stats.processed > 0 {
             line!(
                 self,
-                "{indent}latency average = {:.3} ms",
-                stats.latency.mean_ns() / 1e6
+                "{indent}latency average = {} ms",
+                millis(stats.latency.mean_ns())
             );
         }
         if stats.processed > 0 && with_spread {
             line!(
                 self,
-                "{indent}latency stddev = {:.3} ms",
-                stats.latency.stddev_ns() / 1e6
+                "{indent}latency stddev = {} ms",
+                millis(stats.latency.stddev_ns())
             );
         }
     }
@@ -240,9 +240,9 @@ impl<'a> Summary<'a> {
         if latency.count() > 0 {
             line!(
                 self,
-                "latency percentiles = {}, max {:.3} ms",
+                "latency percentiles = {}, max {} ms",
                 percentiles_ms(latency, &self.facts.summary.percentiles),
-                latency.max_ns() as f64 / 1e6
+                millis(latency.max_ns() as f64)
             );
             self.lines(schedule::of_all_due(
                 self.facts,
@@ -262,10 +262,10 @@ impl<'a> Summary<'a> {
         if failed.count() > 0 {
             line!(
                 self,
-                "failed transactions took = average {:.3}, {}, max {:.3} ms",
-                failed.mean_ns() / 1e6,
+                "failed transactions took = average {}, {}, max {} ms",
+                millis(failed.mean_ns()),
                 percentiles_ms(failed, &[99.0]),
-                failed.max_ns() as f64 / 1e6
+                millis(failed.max_ns() as f64)
             );
         }
     }
@@ -306,9 +306,9 @@ impl<'a> Summary<'a> {
             self.measured.client_delay_mean_ns(),
         ) {
             (Some(busy), Some(delay_ns)) => format!(
-                " (busiest thread {:.0}% busy, client delay {:.3} ms)",
+                " (busiest thread {:.0}% busy, client delay {} ms)",
                 busy * 100.0,
-                delay_ns / 1e6
+                millis(delay_ns)
             ),
             (Some(_) | None, Some(_) | None) => String::new(),
         };
@@ -370,7 +370,7 @@ impl<'a> Summary<'a> {
             _ => "n/a".to_owned(),
         };
         let latency = figures.derived.map_or(String::new(), |derived| {
-            format!(", latency {:.3} ms", derived.up_to_13_ns / 1e6)
+            format!(", latency {} ms", millis(derived.up_to_13_ns))
         });
         line!(
             self,
@@ -381,8 +381,8 @@ impl<'a> Summary<'a> {
         if let Some(derived) = figures.derived {
             line!(
                 self,
-                "pgbench 14 to 18 would say = latency {:.3} ms (derived, not measured)",
-                derived.from_14_ns / 1e6
+                "pgbench 14 to 18 would say = latency {} ms (derived, not measured)",
+                millis(derived.from_14_ns)
             );
         }
     }
@@ -402,11 +402,11 @@ impl<'a> Summary<'a> {
         let words = &self.facts.connection;
         line!(
             self,
-            "connections = {} made, {} failed; {}, max {:.3} ms; {}, {}, {}",
+            "connections = {} made, {} failed; {}, max {} ms; {}, {}, {}",
             connects.count(),
             measured.connections.failed,
             percentiles_ms(connects, &[50.0, 99.0]),
-            connects.max_ns() as f64 / 1e6,
+            millis(connects.max_ns() as f64),
             words.transport,
             words.tls,
             words.authentication
@@ -423,8 +423,8 @@ impl<'a> Summary<'a> {
         let connects = &measured.connections.in_window;
         line!(
             self,
-            "average connection time = {:.3} ms",
-            connects.mean_ns() / 1e6
+            "average connection time = {} ms",
+            millis(connects.mean_ns())
         );
         line!(
             self,
@@ -490,12 +490,12 @@ pub(super) fn percentiles_ms(distribution: &Histogram, percents: &[f64]) -> Stri
     let one = |&percent: &f64| match distribution.samples_beyond(percent) {
         // All of them: the largest, which is no estimate.
         0 if percent == 100.0 => {
-            format!("p100 {:.3}", distribution.max_ns() as f64 / 1e6)
+            format!("p100 {}", millis(distribution.max_ns() as f64))
         }
         ..MIN_SAMPLES_BEYOND => format!("p{percent} n/a"),
         _ => format!(
-            "p{percent} {:.3}",
-            distribution.percentile_ns(percent) as f64 / 1e6
+            "p{percent} {}",
+            millis(distribution.percentile_ns(percent) as f64)
         ),
     };
     percents.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -538,8 +538,8 @@ fn plus_minus(share: Option<f64>) -> String {
 }
 
 /// ns as ms with three decimals.
-pub(super) fn millis(nanos: u64) -> String {
-    format!("{:.3}", nanos as f64 / 1e6)
+pub(super) fn millis(nanos: f64) -> String {
+    format!("{:.3}", nanos / 1e6)
 }
 
 /// `part` of `whole` in percent, 0 of nothing.
