@@ -13,7 +13,7 @@ use super::session::{Failure, Session, Stop};
 use crate::conninfo::Target;
 use crate::console::Console;
 use crate::control;
-use crate::error::{Error, Report};
+use crate::error::Error;
 
 /// Where and on whose behalf a team works.
 #[derive(Clone, Copy)]
@@ -90,7 +90,7 @@ impl Team<'_> {
                     .spawn_scoped(scope, member);
                 if let Err(error) = spawned {
                     failed.store(true, Ordering::Relaxed);
-                    let _ = complaints.send(Told::Failed(no_thread(&error)));
+                    let _ = complaints.send(Told::Failed(Failure::Other(Error::no_thread(&error))));
                     break;
                 }
             }
@@ -145,10 +145,4 @@ fn cancel(tokens: &[CancelToken]) {
     for token in tokens {
         let _ = token.cancel_query(NoTls);
     }
-}
-
-fn no_thread(error: &std::io::Error) -> Failure {
-    Failure::Other(Error::Environment(
-        Report::new(format!("could not create a thread: {error}")).hint("Reduce --jobs."),
-    ))
 }

@@ -185,7 +185,7 @@ impl Signals {
             .spawn(move || {
                 let _ = sender.send(work());
             })
-            .map_err(super::threads::no_thread)?;
+            .map_err(|error| Error::no_thread(&error))?;
         let too_late = bound.map_or_else(never, crossbeam_channel::after);
         select! {
             recv(done) -> result => result.map(Some).map_err(|_| super::threads::internal("a thread")),

@@ -155,7 +155,7 @@ fn spawn_collector(
         .spawn(move || {
             let _ = sender.send(collector.run(&incoming, &moments, &returns));
         })
-        .map_err(no_thread)?;
+        .map_err(|error| Error::no_thread(&error))?;
     Ok(collected)
 }
 
@@ -212,7 +212,7 @@ fn spawn_worker(worker: Worker, notices: Sender<Notice>) -> Result<WorkerThread,
             let _farewell = Farewell(notices);
             worker.run()
         })
-        .map_err(no_thread)
+        .map_err(|error| Error::no_thread(&error))
 }
 
 fn join(threads: Vec<WorkerThread>) -> Result<(), Error> {
@@ -234,12 +234,6 @@ fn no_descriptor(error: io::Error) -> Error {
     Error::Environment(
         Problem::new(format!("could not set up a worker thread: {error}"))
             .hint("Reduce --jobs, or raise the limit of open files with ulimit -n."),
-    )
-}
-
-pub(super) fn no_thread(error: io::Error) -> Error {
-    Error::Environment(
-        Problem::new(format!("could not create a thread: {error}")).hint("Reduce --jobs."),
     )
 }
 
@@ -283,7 +277,7 @@ mod tests {
         let workers = set_up_workers(&run, &control, &notices, reports, emptied).unwrap();
         let started = start_all(workers, &control, &run.clock, |worker| match worker.id() {
             0 => spawn_worker(worker, notices.clone()),
-            _ => Err(no_thread(io::ErrorKind::WouldBlock.into())),
+            _ => Err(Error::no_thread(&io::ErrorKind::WouldBlock.into())),
         });
         let error = started.expect_err("the second thread cannot be had");
         assert!(error.to_string().contains("could not create a thread"));

@@ -313,7 +313,7 @@ impl Sums {
 mod tests {
     use super::*;
     use crate::collector::testing::{Memory, Story, UNIX_ORIGIN_NS, at, transaction};
-    use crate::event::{Abort, SqlState};
+    use crate::event::{Abort, Phase, SqlState};
     use crate::random::Generator;
 
     const FIELDS: PgbenchFields = PgbenchFields {
@@ -372,7 +372,7 @@ mod tests {
                 ..base
             },
             TransactionRecord {
-                phase: crate::event::Phase::Warmup,
+                phase: Phase::Warmup,
                 ..base
             },
         ]
