@@ -7,7 +7,7 @@ use crate::plan::{Pacing, QueryMode, RunPlan, ServerChoice, StopRule, Vacuum};
 use crate::script::{ScriptSet, WeightedScript};
 
 /// The text that `--dry-run` prints for a run.
-pub fn preview(plan: &RunPlan) -> String {
+pub(super) fn preview(plan: &RunPlan) -> String {
     let mut text = String::new();
     workload(plan, &mut text);
     for index in 0..plan.scripts.scripts.len() {
