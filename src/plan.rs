@@ -441,7 +441,7 @@ pub struct Layout {
 pub struct Partitioning {
     /// By what.
     pub method: PartitionMethod,
-    /// How many, at least 1.
+    /// How many; at least 1 where they are made.
     pub partitions: u32,
 }
 
@@ -452,6 +452,16 @@ pub enum PartitionMethod {
     Range,
     /// A hash of the account number.
     Hash,
+}
+
+impl PartitionMethod {
+    /// The word that SQL and the summary have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            PartitionMethod::Range => "range",
+            PartitionMethod::Hash => "hash",
+        }
+    }
 }
 
 /// How rows get into the tables.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::Signal;
 use crate::event::{ClientEnd, WorkerRecord};
-use crate::plan::{QueryMode, StopRule, SummaryPlan, deal};
+use crate::plan::{Partitioning, QueryMode, StopRule, SummaryPlan, deal};
 use crate::program::Program;
 use crate::schedule::Due;
 use crate::stats::{CommandStats, Histogram, Noise, Series, Stats};
@@ -34,7 +34,7 @@ pub struct Facts {
     /// The scale of the tables, or as stated with `-s`.
     pub scale: u64,
     /// How the accounts table is partitioned, if it is.
-    pub partitions: Option<Partitions>,
+    pub partitions: Option<Partitioning>,
     /// How statements were sent.
     pub query_mode: QueryMode,
     /// Number of clients.
@@ -93,15 +93,6 @@ pub struct ScriptFacts {
     pub weight: u64,
     /// Sources of its commands.
     pub commands: Vec<String>,
-}
-
-/// Partitioning of the accounts table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partitions {
-    /// `range` or `hash`.
-    pub method: String,
-    /// Number of partitions.
-    pub count: u32,
 }
 
 /// By what means clients connected, in the words of the `connections =` line.

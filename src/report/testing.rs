@@ -9,11 +9,11 @@ use crate::event::{
     Abort, ClientEnd, CommandEnd, CommandRecord, Outcome, Phase, SpanKind, SqlState,
     TransactionRecord, WorkerRecord,
 };
-use crate::plan::{QueryMode, StopRule, SummaryPlan};
+use crate::plan::{PartitionMethod, Partitioning, QueryMode, StopRule, SummaryPlan};
 use crate::program::Program;
 use crate::result::{
-    ConnectionWords, Facts, LogResult, LoggedRows, Measured, Partitions, RunResult, ScheduleFacts,
-    ScriptFacts, ServerActivity,
+    ConnectionWords, Facts, LogResult, LoggedRows, Measured, RunResult, ScheduleFacts, ScriptFacts,
+    ServerActivity,
 };
 use crate::schedule::Due;
 
@@ -156,9 +156,9 @@ pub(crate) fn several_scripts() -> RunResult {
             script("transfer.sql", 3),
             script("<builtin: select only>", 1),
         ],
-        partitions: Some(Partitions {
-            method: "hash".to_owned(),
-            count: 8,
+        partitions: Some(Partitioning {
+            method: PartitionMethod::Hash,
+            partitions: 8,
         }),
         max_tries: Some(3),
         latency_limit: limit,

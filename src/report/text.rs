@@ -130,8 +130,8 @@ impl<'a> Summary<'a> {
         }
         line!(self, "scaling factor: {}", facts.scale);
         if let Some(partitions) = &facts.partitions {
-            line!(self, "partition method: {}", partitions.method);
-            line!(self, "partitions: {}", partitions.count);
+            line!(self, "partition method: {}", partitions.method.name());
+            line!(self, "partitions: {}", partitions.partitions);
         }
         line!(self, "query mode: {}", facts.query_mode.name());
         line!(self, "number of clients: {}", facts.clients);

@@ -8,9 +8,7 @@ use crate::context::RunContext;
 use crate::control;
 use crate::plan::StopRule;
 use crate::program::Program;
-use crate::result::{
-    ConnectionWords, Facts, Measured, Partitions, ScheduleFacts, ScriptFacts, ServerActivity,
-};
+use crate::result::{ConnectionWords, Facts, Measured, ScheduleFacts, ScriptFacts, ServerActivity};
 use crate::server::{Activity, ActivityDelta, ServerFacts};
 
 use super::Signals;
@@ -41,10 +39,7 @@ pub(super) fn gather(
         server_version: prepared.server.version.clone(),
         scripts: script_facts(run),
         scale: prepared.scale,
-        partitions: prepared.partitions.map(|partitions| Partitions {
-            method: partitions.method.name().to_owned(),
-            count: partitions.count,
-        }),
+        partitions: prepared.partitions,
         query_mode: plan.query_mode,
         clients: plan.load.clients,
         threads: plan.load.threads,

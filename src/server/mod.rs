@@ -17,7 +17,7 @@ pub use self::before::before;
 use crate::console::Console;
 use crate::control::{rows, server_message};
 use crate::error::{Error, Report};
-use crate::plan::Vacuum;
+use crate::plan::{PartitionMethod, Partitioning, Vacuum};
 use crate::program::Program;
 
 /// What the server is and how it is set.
@@ -68,34 +68,6 @@ impl Settings {
             _ => None,
         })
         .collect()
-    }
-}
-
-/// How `pgbench_accounts` is partitioned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Partitions {
-    /// By what.
-    pub method: PartitionMethod,
-    /// How many there are.
-    pub count: u32,
-}
-
-/// By what a table is partitioned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartitionMethod {
-    /// Ranges of account numbers.
-    Range,
-    /// A hash of them.
-    Hash,
-}
-
-impl PartitionMethod {
-    /// The word used in the summary.
-    pub fn name(self) -> &'static str {
-        match self {
-            PartitionMethod::Range => "range",
-            PartitionMethod::Hash => "hash",
-        }
     }
 }
 
@@ -161,7 +133,7 @@ pub fn scale(client: &mut Client, hint: &str) -> Result<u64, Error> {
 /// # Errors
 /// [`Error::Server`] where there is no such table, its method is unknown here, or the server does
 /// not answer.
-pub fn partitions(client: &mut Client, hint: &str) -> Result<Option<Partitions>, Error> {
+pub fn partitions(client: &mut Client, hint: &str) -> Result<Option<Partitioning>, Error> {
     let rows = match rows(client, PARTITIONS) {
         Ok(rows) => rows,
         Err(error) if lacks_catalogue(&error) => return Ok(None),
@@ -187,8 +159,8 @@ pub fn partitions(client: &mut Client, hint: &str) -> Result<Option<Partitions>,
             ))));
         }
     };
-    let count = number(row, 1).and_then(|count| u32::try_from(count).ok());
-    Ok(count.map(|count| Partitions { method, count }))
+    let partitions = number(row, 1).and_then(|count| u32::try_from(count).ok());
+    Ok(partitions.map(|partitions| Partitioning { method, partitions }))
 }
 
 /// A server that does not know the catalogue, or not as it is now, has no partitions.
@@ -430,9 +402,9 @@ mod tests {
                  for values with (modulus 2, remainder 1)",
             )
             .unwrap();
-        let expected = Partitions {
+        let expected = Partitioning {
             method: PartitionMethod::Hash,
-            count: 2,
+            partitions: 2,
         };
         assert_eq!(partitions(client, HINT).unwrap(), Some(expected));
         // A transaction that has failed answers nothing more, which is not to have no partitions.
