@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::conninfo::TlsVersion;
 use crate::error::Signal;
 use crate::event::{ClientEnd, WorkerRecord};
 use crate::plan::{Partitioning, QueryMode, StopRule, SummaryPlan, deal};
@@ -57,8 +58,8 @@ pub struct Facts {
     pub progress: bool,
     /// What the summary shows.
     pub summary: SummaryPlan,
-    /// By what means the clients connected.
-    pub connection: ConnectionWords,
+    /// By what means the clients connected; `None` if none was let in.
+    pub connection: Option<Connection>,
     /// What the server did meanwhile, where it could be asked.
     pub server: Option<ServerActivity>,
     /// The signal that ended the run before its stop rule did.
@@ -95,15 +96,24 @@ pub struct ScriptFacts {
     pub commands: Vec<String>,
 }
 
-/// By what means clients connected, in the words of the `connections =` line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConnectionWords {
-    /// `socket` or `TCP`; `unknown` if no client was let in.
-    pub transport: String,
-    /// `no TLS`, or its version.
-    pub tls: String,
+/// By what means clients connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Over what.
+    pub transport: Transport,
+    /// How it is encrypted, if it is.
+    pub tls: Option<TlsVersion>,
     /// `trust`, `scram-sha-256` and the like.
-    pub authentication: String,
+    pub authentication: &'static str,
+}
+
+/// What bytes travel over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A Unix-domain socket.
+    Socket,
+    /// A TCP connection.
+    Tcp,
 }
 
 /// What the server did between the beginning and the end of the run.
@@ -604,7 +614,7 @@ mod tests {
                 continue_on_error: false,
                 progress: false,
                 summary: SummaryPlan::default(),
-                connection: ConnectionWords::default(),
+                connection: None,
                 server: None,
                 interrupted: None,
                 wall_step_ns: 0,

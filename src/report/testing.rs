@@ -12,8 +12,8 @@ use crate::event::{
 use crate::plan::{PartitionMethod, Partitioning, QueryMode, StopRule, SummaryPlan};
 use crate::program::Program;
 use crate::result::{
-    ConnectionWords, Facts, LogResult, LoggedRows, Measured, RunResult, ScheduleFacts, ScriptFacts,
-    ServerActivity,
+    Connection, Facts, LogResult, LoggedRows, Measured, RunResult, ScheduleFacts, ScriptFacts,
+    ServerActivity, Transport,
 };
 use crate::schedule::Due;
 
@@ -36,11 +36,11 @@ fn facts(clients: u32, stop: StopRule) -> Facts {
         continue_on_error: false,
         progress: false,
         summary: SummaryPlan::default(),
-        connection: ConnectionWords {
-            transport: "socket".to_owned(),
-            tls: "no TLS".to_owned(),
-            authentication: "trust".to_owned(),
-        },
+        connection: Some(Connection {
+            transport: Transport::Socket,
+            tls: None,
+            authentication: "trust",
+        }),
         server: Some(ServerActivity {
             checkpoints: Some(2),
             wal_bytes: Some(5_900_000),

@@ -5,10 +5,11 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use crate::conninfo::TlsVersion;
 use crate::error::Signal;
 use crate::plan::StopRule;
 use crate::program::Program;
-use crate::result::{Facts, Measured, RunResult, ServerActivity};
+use crate::result::{Connection, Facts, Measured, RunResult, ServerActivity, Transport};
 use crate::stats::{Histogram, Stats};
 
 use super::{commands, schedule};
@@ -399,17 +400,15 @@ impl<'a> Summary<'a> {
             );
         }
         let connects = &measured.connections.in_window;
-        let words = &self.facts.connection;
+        let means = self.facts.connection.as_ref();
         line!(
             self,
-            "connections = {} made, {} failed; {}, max {} ms; {}, {}, {}",
+            "connections = {} made, {} failed; {}, max {} ms{}",
             connects.count(),
             measured.connections.failed,
             percentiles_ms(connects, &[50.0, 99.0]),
             millis(connects.max_ns() as f64),
-            words.transport,
-            words.tls,
-            words.authentication
+            means.map(connection_words).unwrap_or_default()
         );
         line!(
             self,
@@ -522,6 +521,20 @@ fn server_words(activity: &ServerActivity, processed: u64) -> Vec<String> {
     words.extend(activity.unsafe_settings.iter().cloned());
     words.extend(host);
     words
+}
+
+/// `; socket, no TLS, trust`
+fn connection_words(connection: &Connection) -> String {
+    let transport = match connection.transport {
+        Transport::Socket => "socket",
+        Transport::Tcp => "TCP",
+    };
+    let tls = match connection.tls {
+        None => "no TLS",
+        Some(TlsVersion::V1_2) => "TLSv1.2",
+        Some(TlsVersion::V1_3) => "TLSv1.3",
+    };
+    format!("; {transport}, {tls}, {}", connection.authentication)
 }
 
 /// Bytes with a decimal prefix: 1 kB is 1000 B.
