@@ -9,8 +9,9 @@ use crate::event::{
     Abort, ClientEnd, CommandEnd, CommandRecord, Outcome, Phase, SpanKind, SqlState,
     TransactionRecord, WorkerRecord,
 };
-use crate::plan::{PartitionMethod, Partitioning, QueryMode, StopRule, SummaryPlan};
+use crate::plan::{PartitionMethod, Partitioning, StopRule, SummaryPlan};
 use crate::program::Program;
+use crate::result::testing::facts as plain;
 use crate::result::{
     Connection, Facts, LogResult, LoggedRows, Measured, RunResult, ScheduleFacts, ScriptFacts,
     ServerActivity, Transport,
@@ -20,22 +21,10 @@ use crate::schedule::Due;
 /// Facts of a run with one builtin script against a server on this host.
 fn facts(clients: u32, stop: StopRule) -> Facts {
     Facts {
-        program: Program::Pgmark,
         server_version: "18.6".to_owned(),
         scripts: vec![script("<builtin: TPC-B (sort of)>", 1)],
         scale: 50,
-        partitions: None,
-        query_mode: QueryMode::Simple,
-        clients,
         threads: 2,
-        max_tries: Some(1),
-        stop,
-        schedule: None,
-        latency_limit: None,
-        connect_per_transaction: false,
-        continue_on_error: false,
-        progress: false,
-        summary: SummaryPlan::default(),
         connection: Some(Connection {
             transport: Transport::Socket,
             tls: None,
@@ -48,8 +37,7 @@ fn facts(clients: u32, stop: StopRule) -> Facts {
             same_host: Some(true),
             checkpoint_timeout: Some(Duration::from_secs(300)),
         }),
-        interrupted: None,
-        wall_step_ns: 0,
+        ..plain(clients, stop)
     }
 }
 
