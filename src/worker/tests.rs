@@ -44,7 +44,7 @@ impl Stage {
         assert!(server.read(&mut startup).unwrap() > 0);
         say(&mut server, &[message(b'R', &[0; 4]), ready(b'I')].concat());
         let mut events = Events::with_capacity(4);
-        while worker.connecting > 0 {
+        while worker.headcount.any_connecting() {
             worker.wait(&mut events).unwrap();
             worker.handle_ready();
         }
@@ -63,10 +63,13 @@ fn the_order_to_close_does_not_wait_for_the_server() {
     let mut stage = Stage::connected();
     stage.control.start(Timestamp::ZERO);
     stage.worker.obey();
-    assert_eq!(stage.worker.running, 1, "its command is not answered");
+    assert!(
+        stage.worker.headcount.any_running(),
+        "its command is not answered"
+    );
     stage.control.close(Timestamp::ZERO);
     stage.worker.obey();
-    assert_eq!(stage.worker.running, 0);
+    assert!(!stage.worker.headcount.any_running());
 }
 
 #[test]
@@ -82,8 +85,8 @@ fn when_sending_fails_the_server_s_last_words_say_why() {
     drop(server);
     // The worker has not looked at the socket since.
     worker.start(Timestamp::ZERO);
-    assert_eq!(worker.running, 0);
-    worker.recorder.flush();
+    assert!(!worker.headcount.any_running());
+    worker.accounts.recorder.flush();
     let told: Vec<String> = reports
         .try_iter()
         .filter_map(|report| match report {
