@@ -2,7 +2,9 @@
 //! trait, so that tests bring their own.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::users;
@@ -20,6 +22,37 @@ pub trait Environment {
 
     /// Whether there is such a directory.
     fn has_directory(&self, path: &Path) -> bool;
+
+    /// The user's own directory, where settings of libpq lie by default.
+    fn home_directory(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// What the system says about a file, links followed; `None` if there is none.
+    fn file(&self, path: &Path) -> Option<FileFacts> {
+        let _ = path;
+        None
+    }
+
+    /// What is in a file.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let _ = path;
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+/// What decides whether a file with secrets may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileFacts {
+    /// It is a file with contents: no directory, no device, no pipe.
+    pub is_plain: bool,
+    /// Whether it belongs to the superuser.
+    pub is_of_root: bool,
+    /// Its permission bits, at most 0o7777.
+    pub mode: u32,
 }
 
 /// The real surroundings.
@@ -43,6 +76,24 @@ impl Environment for ProcessEnvironment {
 
     fn has_directory(&self, path: &Path) -> bool {
         path.is_dir()
+    }
+
+    /// `HOME` goes before what the system knows, as in libpq since 15.
+    fn home_directory(&self) -> Option<PathBuf> {
+        std::env::home_dir().filter(|home| !home.as_os_str().is_empty())
+    }
+
+    fn file(&self, path: &Path) -> Option<FileFacts> {
+        let facts = std::fs::metadata(path).ok()?;
+        Some(FileFacts {
+            is_plain: facts.is_file(),
+            is_of_root: facts.uid() == 0,
+            mode: facts.mode() & 0o7777,
+        })
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What can be wrong with connection settings, by cause. A password is never part of a message.
 
+use std::path::PathBuf;
+
 use crate::error::{Error, Report};
 
 use super::keywords::Origin;
@@ -36,8 +38,8 @@ pub enum SettingsError {
         value: String,
         /// Where it was set.
         origin: Origin,
-        /// Values that are supported, if any are.
-        supported: &'static [&'static str],
+        /// What to do instead.
+        hint: String,
     },
     /// A setting has a value that it cannot have.
     #[error("invalid {keyword} \"{value}\" ({origin})")]
@@ -48,6 +50,67 @@ pub enum SettingsError {
         value: String,
         /// Where it was set.
         origin: Origin,
+        /// Values that it can have, if they are few; else empty.
+        valid: String,
+    },
+    /// A word behind a password that is no keyword. It may be a part of the password.
+    #[error("what follows the password is no connection option")]
+    AfterPassword,
+    /// Settings that are good, but not together.
+    #[error("{0}")]
+    Conflict(String),
+    /// A method in `require_auth` that contradicts the others.
+    #[error("require_auth method \"{method}\" {problem}")]
+    RequireAuth {
+        /// As it was written.
+        method: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// No service file describes the service.
+    #[error("definition of service \"{service}\" not found")]
+    UnknownService {
+        /// Its name.
+        service: String,
+        /// Files in which it was looked for.
+        files: Vec<PathBuf>,
+    },
+    /// A service file that is named cannot be read.
+    #[error("could not read service file \"{}\": {problem}", path.display())]
+    UnreadableServiceFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
+    /// A line of a service file that breaks the rules.
+    #[error("{problem} in service file \"{}\", line {line}", path.display())]
+    ServiceFile {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Certificates are to be checked, and there is nothing to check them against.
+    #[error("root certificate file \"{}\" does not exist", .0.display())]
+    NoRoots(PathBuf),
+    /// The key of the client's certificate cannot be used.
+    #[error("private key file \"{}\" {problem}", path.display())]
+    ClientKey {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// More or fewer addresses than hosts.
+    #[error("could not match {hosts} host names to {addresses} hostaddr values")]
+    AddressCount {
+        /// How many addresses were given.
+        addresses: usize,
+        /// How many hosts were given.
+        hosts: usize,
     },
     /// More or fewer ports than hosts.
     #[error("could not match {ports} port numbers to {hosts} hosts")]
@@ -72,11 +135,30 @@ impl SettingsError {
             SettingsError::UnknownKeyword { nearest, .. } => {
                 nearest.map(|nearest| format!("Did you mean \"{nearest}\"?"))
             }
-            SettingsError::Unsupported { supported: [], .. } => {
-                Some("Remove the setting.".to_owned())
+            SettingsError::Unsupported { hint, .. } => Some(hint.clone()),
+            SettingsError::InvalidValue { valid, .. } if !valid.is_empty() => {
+                Some(format!("It is one of: {valid}."))
             }
-            SettingsError::Unsupported { supported, .. } => {
-                Some(format!("Supported here: {}.", supported.join(", ")))
+            SettingsError::AfterPassword => {
+                Some("A password with blanks is put in single quotes: password='…'.".to_owned())
+            }
+            SettingsError::UnknownService { files, .. } => {
+                let files: Vec<_> = files
+                    .iter()
+                    .map(|file| file.display().to_string())
+                    .collect();
+                Some(match files.is_empty() {
+                    true => "There is no service file; name one with PGSERVICEFILE.".to_owned(),
+                    false => format!("Looked for it in {}.", files.join(" and ")),
+                })
+            }
+            SettingsError::NoRoots(_) => Some(
+                "Provide the file, use the system's trusted roots with sslrootcert=system, or an \
+                 sslmode that verifies nothing."
+                    .to_owned(),
+            ),
+            SettingsError::AddressCount { .. } => {
+                Some("Give one address for each host; an empty one is looked up.".to_owned())
             }
             SettingsError::NoUser(_) => Some("Name one with -U or PGUSER.".to_owned()),
             SettingsError::PortCount { .. } => {
@@ -85,6 +167,11 @@ impl SettingsError {
             SettingsError::KeywordString { .. }
             | SettingsError::Uri { .. }
             | SettingsError::InvalidValue { .. }
+            | SettingsError::Conflict(_)
+            | SettingsError::RequireAuth { .. }
+            | SettingsError::UnreadableServiceFile { .. }
+            | SettingsError::ServiceFile { .. }
+            | SettingsError::ClientKey { .. }
             | SettingsError::NotText(_) => None,
         }
     }

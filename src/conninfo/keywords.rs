@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use super::error::SettingsError;
 use crate::spelling::nearest;
@@ -22,10 +23,10 @@ enum Support {
     Full,
     /// These values change nothing; any other is refused.
     Only(&'static [&'static str]),
-    /// Refused, and its value may be shown.
-    No,
-    /// Refused, and its value stays secret.
-    NoSecret,
+    /// Refused, and its value may be shown; what to do instead.
+    No(&'static str),
+    /// Refused, and its value stays secret; what to do instead.
+    NoSecret(&'static str),
 }
 
 const fn row(name: &'static str, variable: Option<&'static str>, support: Support) -> Keyword {
@@ -37,6 +38,9 @@ const fn row(name: &'static str, variable: Option<&'static str>, support: Suppor
 }
 
 use Support::{Full, No, NoSecret, Only};
+
+const NO_GSS: &str = "Kerberos (GSSAPI) is not supported; remove the setting.";
+const NO_OAUTH: &str = "OAuth is not supported; remove the setting.";
 
 /// All keywords of libpq 18.
 pub(super) const KEYWORDS: &[Keyword] = &[
@@ -50,99 +54,92 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     row("fallback_application_name", None, Full),
     row("connect_timeout", Some("PGCONNECT_TIMEOUT"), Full),
     row("client_encoding", Some("PGCLIENTENCODING"), Full),
-    row("hostaddr", Some("PGHOSTADDR"), No),
-    row("service", Some("PGSERVICE"), No),
-    row("passfile", Some("PGPASSFILE"), No),
-    row(
-        "sslmode",
-        Some("PGSSLMODE"),
-        Only(&["disable", "allow", "prefer"]),
-    ),
-    row(
-        "sslnegotiation",
-        Some("PGSSLNEGOTIATION"),
-        Only(&["postgres"]),
-    ),
-    row(
-        "gssencmode",
-        Some("PGGSSENCMODE"),
-        Only(&["disable", "prefer"]),
-    ),
-    row(
-        "channel_binding",
-        Some("PGCHANNELBINDING"),
-        Only(&["disable", "prefer"]),
-    ),
-    row(
-        "target_session_attrs",
-        Some("PGTARGETSESSIONATTRS"),
-        Only(&["any"]),
-    ),
-    row(
-        "load_balance_hosts",
-        Some("PGLOADBALANCEHOSTS"),
-        Only(&["disable"]),
-    ),
-    row(
-        "min_protocol_version",
-        Some("PGMINPROTOCOLVERSION"),
-        Only(&["3.0"]),
-    ),
-    row(
-        "max_protocol_version",
-        Some("PGMAXPROTOCOLVERSION"),
-        Only(&["3.0", "3.2", "latest"]),
-    ),
-    row("keepalives", None, Only(&["1"])),
-    row("keepalives_idle", None, Only(&["0"])),
-    row("keepalives_interval", None, Only(&["0"])),
-    row("keepalives_count", None, Only(&["0"])),
-    row("tcp_user_timeout", None, Only(&["0"])),
+    row("hostaddr", Some("PGHOSTADDR"), Full),
+    row("service", Some("PGSERVICE"), Full),
+    row("passfile", Some("PGPASSFILE"), Full),
+    row("sslmode", Some("PGSSLMODE"), Full),
+    row("sslnegotiation", Some("PGSSLNEGOTIATION"), Full),
+    row("gssencmode", Some("PGGSSENCMODE"), Full),
+    row("channel_binding", Some("PGCHANNELBINDING"), Full),
+    row("target_session_attrs", Some("PGTARGETSESSIONATTRS"), Full),
+    row("load_balance_hosts", Some("PGLOADBALANCEHOSTS"), Full),
+    row("min_protocol_version", Some("PGMINPROTOCOLVERSION"), Full),
+    row("max_protocol_version", Some("PGMAXPROTOCOLVERSION"), Full),
+    row("keepalives", None, Full),
+    row("keepalives_idle", None, Full),
+    row("keepalives_interval", None, Full),
+    row("keepalives_count", None, Full),
+    row("tcp_user_timeout", None, Full),
     row("replication", None, Only(&["false", "off", "no", "0"])),
-    row("sslcompression", Some("PGSSLCOMPRESSION"), Only(&["0"])),
     row(
-        "sslcertmode",
-        Some("PGSSLCERTMODE"),
-        Only(&["disable", "allow"]),
+        "sslcompression",
+        Some("PGSSLCOMPRESSION"),
+        Only(&["0", "1"]),
     ),
-    row("sslsni", Some("PGSSLSNI"), Only(&["0", "1"])),
-    row("gssdelegation", Some("PGGSSDELEGATION"), Only(&["0"])),
-    row("sslcert", Some("PGSSLCERT"), No),
-    row("sslkey", Some("PGSSLKEY"), No),
-    row("sslpassword", None, NoSecret),
-    row("sslrootcert", Some("PGSSLROOTCERT"), No),
-    row("sslcrl", Some("PGSSLCRL"), No),
-    row("sslcrldir", Some("PGSSLCRLDIR"), No),
-    row("sslkeylogfile", None, No),
+    row("sslcertmode", Some("PGSSLCERTMODE"), Full),
+    row("sslsni", Some("PGSSLSNI"), Full),
+    row("sslcert", Some("PGSSLCERT"), Full),
+    row("sslkey", Some("PGSSLKEY"), Full),
+    row(
+        "sslpassword",
+        None,
+        NoSecret(
+            "Encrypted client keys are not supported; decrypt the key, say with openssl pkey.",
+        ),
+    ),
+    row("sslrootcert", Some("PGSSLROOTCERT"), Full),
+    row("sslcrl", Some("PGSSLCRL"), Full),
+    row("sslcrldir", Some("PGSSLCRLDIR"), Full),
+    row(
+        "sslkeylogfile",
+        None,
+        No("Session keys are never written to a file; remove the setting."),
+    ),
     row(
         "ssl_min_protocol_version",
         Some("PGSSLMINPROTOCOLVERSION"),
-        No,
+        Full,
     ),
     row(
         "ssl_max_protocol_version",
         Some("PGSSLMAXPROTOCOLVERSION"),
-        No,
+        Full,
     ),
-    row("requirepeer", Some("PGREQUIREPEER"), No),
-    row("require_auth", Some("PGREQUIREAUTH"), No),
-    row("krbsrvname", Some("PGKRBSRVNAME"), No),
-    row("gsslib", Some("PGGSSLIB"), No),
-    row("scram_client_key", None, NoSecret),
-    row("scram_server_key", None, NoSecret),
-    row("oauth_issuer", None, No),
-    row("oauth_client_id", None, No),
-    row("oauth_client_secret", None, NoSecret),
-    row("oauth_scope", None, No),
+    row("requirepeer", Some("PGREQUIREPEER"), Full),
+    row("require_auth", Some("PGREQUIREAUTH"), Full),
+    row("gssdelegation", Some("PGGSSDELEGATION"), Only(&["0"])),
+    row("krbsrvname", Some("PGKRBSRVNAME"), No(NO_GSS)),
+    row("gsslib", Some("PGGSSLIB"), No(NO_GSS)),
+    row(
+        "scram_client_key",
+        None,
+        NoSecret("Give the password instead."),
+    ),
+    row(
+        "scram_server_key",
+        None,
+        NoSecret("Give the password instead."),
+    ),
+    row("oauth_issuer", None, No(NO_OAUTH)),
+    row("oauth_client_id", None, No(NO_OAUTH)),
+    row("oauth_client_secret", None, NoSecret(NO_OAUTH)),
+    row("oauth_scope", None, No(NO_OAUTH)),
 ];
 
 /// Where a setting comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A connection string or URI in place of the database name.
     ConnectionString,
     /// An option of the command line.
     CommandLine,
+    /// A line of a service file.
+    ServiceFile {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+    },
     /// An environment variable.
     Variable(&'static str),
 }
@@ -152,6 +149,9 @@ impl fmt::Display for Origin {
         match self {
             Origin::ConnectionString => f.write_str("from the connection string"),
             Origin::CommandLine => f.write_str("from the command line"),
+            Origin::ServiceFile { path, line } => {
+                write!(f, "from service file \"{}\", line {line}", path.display())
+            }
             Origin::Variable(name) => write!(f, "from environment variable {name}"),
         }
     }
@@ -176,22 +176,89 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets a keyword unless it is set.
+    /// Sets a keyword unless it is set, be it to nothing.
     pub(super) fn set_default(&mut self, keyword: &Keyword, value: String, origin: Origin) {
         self.values.entry(keyword.name).or_insert((value, origin));
     }
 
-    /// A keyword's value and origin. Empty is as good as absent.
-    pub(super) fn setting(&self, name: &'static str) -> Option<(&str, Origin)> {
+    /// A keyword's value and origin, also if the value is empty.
+    pub(super) fn given(&self, name: &'static str) -> Option<(&str, &Origin)> {
         self.values
             .get(name)
-            .map(|(value, origin)| (value.as_str(), *origin))
-            .filter(|(value, _)| !value.is_empty())
+            .map(|(value, origin)| (value.as_str(), origin))
     }
 
-    /// A keyword's value. Empty is as good as absent.
+    /// A keyword's value and origin, where empty is as good as absent.
+    pub(super) fn setting(&self, name: &'static str) -> Option<(&str, &Origin)> {
+        self.given(name).filter(|(value, _)| !value.is_empty())
+    }
+
+    /// A keyword's value, where empty is as good as absent.
     pub(super) fn value(&self, name: &'static str) -> Option<&str> {
         self.setting(name).map(|(value, _)| value)
+    }
+
+    /// What one of a few words means; `default` if nothing was given.
+    pub(super) fn choice<T: Clone>(
+        &self,
+        name: &'static str,
+        choices: &[(&'static str, T)],
+        default: T,
+    ) -> Result<T, SettingsError> {
+        let Some((value, _)) = self.given(name) else {
+            return Ok(default);
+        };
+        choices
+            .iter()
+            .find(|(word, _)| *word == value)
+            .map(|(_, meaning)| meaning.clone())
+            .ok_or_else(|| {
+                let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+                self.invalid(name, &words)
+            })
+    }
+
+    /// A whole number in the range of C's `int`, white space around it allowed.
+    pub(super) fn integer(&self, name: &'static str) -> Result<Option<i32>, SettingsError> {
+        self.given(name)
+            .map(|(value, _)| {
+                let number = value.trim_matches(is_space).parse();
+                number.map_err(|_| self.invalid(name, &[]))
+            })
+            .transpose()
+    }
+
+    /// The error that an element of a keyword's list cannot be what it is.
+    pub(super) fn invalid_element(&self, name: &'static str, element: &str) -> SettingsError {
+        let (_, origin) = self.given(name).unwrap_or(("", &Origin::CommandLine));
+        SettingsError::InvalidValue {
+            keyword: name,
+            value: element.to_owned(),
+            origin: origin.clone(),
+            valid: String::new(),
+        }
+    }
+
+    /// The error that a keyword has a value that it cannot have.
+    pub(super) fn invalid(&self, name: &'static str, valid: &[&str]) -> SettingsError {
+        let (value, origin) = self.given(name).unwrap_or(("", &Origin::CommandLine));
+        SettingsError::InvalidValue {
+            keyword: name,
+            value: value.to_owned(),
+            origin: origin.clone(),
+            valid: valid.join(", "),
+        }
+    }
+
+    /// The error that a keyword has a value that libpq would take.
+    pub(super) fn unsupported(&self, name: &'static str, hint: impl Into<String>) -> SettingsError {
+        let (value, origin) = self.given(name).unwrap_or(("", &Origin::CommandLine));
+        SettingsError::Unsupported {
+            keyword: name,
+            value: value.to_owned(),
+            origin: origin.clone(),
+            hint: hint.into(),
+        }
     }
 
     /// An error for the first setting that asks for what cannot be done.
@@ -200,18 +267,18 @@ impl Settings {
             let Some((value, origin)) = self.setting(keyword.name) else {
                 continue;
             };
-            let (shown, supported): (_, &[&str]) = match keyword.support {
+            let (value, hint) = match keyword.support {
                 Full => continue,
                 Only(harmless) if harmless.contains(&value) => continue,
-                Only(harmless) => (value, harmless),
-                No => (value, &[]),
-                NoSecret => ("***", &[]),
+                Only(harmless) => (value, format!("Supported here: {}.", harmless.join(", "))),
+                No(hint) => (value, hint.to_owned()),
+                NoSecret(hint) => ("***", hint.to_owned()),
             };
             return Err(SettingsError::Unsupported {
                 keyword: keyword.name,
-                value: shown.to_owned(),
-                origin,
-                supported,
+                value: value.to_owned(),
+                origin: origin.clone(),
+                hint,
             });
         }
         Ok(())
@@ -219,12 +286,19 @@ impl Settings {
 }
 
 /// Reads `keyword=value keyword='quoted value' …`; a backslash takes the next character as it is.
+///
+/// What stands behind a password and is no setting may be a part of it that should have been
+/// quoted: then it is not told.
 pub(super) fn parse_keyword_string(text: &str) -> Result<Vec<(String, String)>, SettingsError> {
-    let mut pairs = Vec::new();
+    let mut pairs: Vec<(String, String)> = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
         let name_end = rest.find(|c| c == '=' || is_space(c)).unwrap_or(rest.len());
         let (name, after_name) = rest.split_at(name_end);
+        let after_password = pairs.last().is_some_and(|(name, _)| name == "password");
+        if after_password && find(name).is_err() {
+            return Err(SettingsError::AfterPassword);
+        }
         let value = after_name
             .trim_start_matches(is_space)
             .strip_prefix('=')
@@ -260,11 +334,11 @@ fn read_value(text: &str) -> Result<(String, &str), SettingsError> {
 }
 
 /// White space as C's `isspace` sees it in the C locale.
-fn is_space(c: char) -> bool {
+pub(super) fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
-fn find(name: &str) -> Result<&'static Keyword, SettingsError> {
+pub(super) fn find(name: &str) -> Result<&'static Keyword, SettingsError> {
     KEYWORDS
         .iter()
         .find(|keyword| keyword.name == name)
@@ -326,6 +400,14 @@ mod tests {
             (
                 "host='a\\'",
                 "unterminated quoted string in connection info string",
+            ),
+            (
+                "password=two words",
+                "what follows the password is no connection option",
+            ),
+            (
+                "password=two wor=ds",
+                "what follows the password is no connection option",
             ),
         ] {
             let error = parse_keyword_string(text).expect_err(text);

@@ -2,12 +2,18 @@
 //! come in, one [`Target`] goes out. Opens no sockets and resolves no names.
 
 mod attempts;
+mod encoding;
+mod encryption;
 mod environment;
 mod error;
+mod hosts;
 mod keywords;
+mod login;
+mod password_file;
 mod resolve;
 mod secret;
 mod server_state;
+mod service_file;
 mod target;
 mod uri;
 
@@ -16,7 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use attempts::{Addresses, Attempt, AttemptFailure, Attempts, Encryption};
-pub use environment::{Environment, ProcessEnvironment};
+pub use environment::{Environment, FileFacts, ProcessEnvironment};
 pub use error::SettingsError;
 pub use keywords::Origin;
 pub use secret::Secret;

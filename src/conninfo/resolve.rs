@@ -1,19 +1,18 @@
 //! Makes one [`Target`] of everything that says something about it. What goes before what is
-//! decided here; how strings are written is not.
+//! decided here; how strings and files are written, and what single settings mean, is not.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::encryption::tls_settings;
 use super::environment::Environment;
 use super::error::SettingsError;
+use super::hosts::{hosts, socket_directory};
 use super::keywords::{self, KEYWORDS, Origin, Settings};
-use super::{ConnectionOptions, Host, HostName, Secret, Target, uri};
-
-/// Port of a server of which nothing is said.
-const DEFAULT_PORT: u16 = 5432;
-
-/// Where servers of a distribution put their sockets; elsewhere it is the second one.
-const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+use super::login::{login_settings, protocol_versions};
+use super::password_file::{self, Login};
+use super::target::{HostOrder, KeepaliveSettings, SessionAttributes, Warning};
+use super::{ConnectionOptions, HostName, Secret, Target, encoding, service_file, uri};
 
 /// Settings that libpq takes from variables of their own and hands to the server.
 const SETTING_VARIABLES: [(&str, &str); 3] = [
@@ -23,37 +22,39 @@ const SETTING_VARIABLES: [(&str, &str); 3] = [
 ];
 
 impl Target {
-    /// Makes a target of what was typed and what the environment says. A connection string goes
-    /// before options, they before variables, and those before defaults.
+    /// Makes a target of what was typed and what the surroundings say. A connection string goes
+    /// before options, they before a service file, that before variables, and those before defaults.
     ///
     /// # Errors
-    /// Something is malformed, unknown, or not supported.
+    /// Something is malformed, unknown, contradictory or not supported, or a file that is needed
+    /// is not there.
     pub fn resolve(
         options: &ConnectionOptions,
         environment: &dyn Environment,
     ) -> Result<Target, SettingsError> {
         let mut settings = Settings::default();
         add_options(options, &mut settings)?;
+        add_service(environment, &mut settings)?;
         add_variables(environment, &mut settings)?;
         settings.refuse_unsupported()?;
-        let user = match settings.value("user") {
+        let mut target = Target::plain(hosts(&settings, environment)?, "", "");
+        target.user = match settings.value("user") {
             Some(user) => user.to_owned(),
             None => environment.user_name().map_err(SettingsError::NoUser)?,
         };
-        Ok(Target {
-            hosts: read_hosts(&settings, environment)?,
-            database: settings.value("dbname").unwrap_or(&user).to_owned(),
-            user,
-            password: settings.value("password").map(Secret::from),
-            options: server_options(&settings, environment)?,
-            application_name: settings
-                .value("application_name")
-                .or_else(|| settings.value("fallback_application_name"))
-                .unwrap_or(&options.program_name)
-                .to_owned(),
-            connect_timeout: read_timeout(&settings)?,
-            ..Target::plain(Vec::new(), "", "")
-        })
+        target.database = settings.value("dbname").unwrap_or(&target.user).to_owned();
+        target.options = server_options(&settings, environment)?;
+        target.application_name = application_name(&settings, options);
+        target.connect_timeout = connect_timeout(&settings)?;
+        target.session_attributes = session_attributes(&settings)?;
+        target.host_order = host_order(&settings)?;
+        target.login = login_settings(&settings)?;
+        (target.min_protocol, target.max_protocol) = protocol_versions(&settings)?;
+        target.keepalive = keepalive_settings(&settings)?;
+        let warnings = &mut target.warnings;
+        target.tls = tls_settings(&settings, &target.hosts, environment, warnings)?;
+        add_passwords(&mut target, &settings, environment);
+        Ok(target)
     }
 }
 
@@ -81,7 +82,38 @@ fn add_options(options: &ConnectionOptions, settings: &mut Settings) -> Result<(
         return settings.set("dbname", database.clone(), Origin::CommandLine);
     };
     for (keyword, value) in pairs {
+        let (keyword, value) = modern(keyword, value);
         settings.set(&keyword, value, Origin::ConnectionString)?;
+    }
+    Ok(())
+}
+
+/// A keyword of old versions of libpq, by what has come in its place.
+fn modern(keyword: String, value: String) -> (String, String) {
+    if keyword != "requiressl" {
+        return (keyword, value);
+    }
+    let mode = match value.starts_with('1') {
+        true => "require",
+        false => "prefer",
+    };
+    ("sslmode".to_owned(), mode.to_owned())
+}
+
+/// Settings of the service, if one is named.
+fn add_service(
+    environment: &dyn Environment,
+    settings: &mut Settings,
+) -> Result<(), SettingsError> {
+    let service = match settings.given("service") {
+        Some((service, _)) => service.to_owned(),
+        None => match read_variable(environment, "PGSERVICE")? {
+            Some(service) => service,
+            None => return Ok(()),
+        },
+    };
+    for (name, value, origin) in service_file::settings_of(&service, environment)? {
+        settings.set_default(keywords::find(name)?, value, origin);
     }
     Ok(())
 }
@@ -115,80 +147,88 @@ fn read_variable(
         .transpose()
 }
 
-/// Hosts with their ports: one port serves all hosts, else each has its own.
-fn read_hosts(
-    settings: &Settings,
-    environment: &dyn Environment,
-) -> Result<Vec<Host>, SettingsError> {
-    let names: Vec<&str> = settings.value("host").unwrap_or("").split(',').collect();
-    let (ports, origin) = settings
-        .setting("port")
-        .unwrap_or(("", Origin::CommandLine));
-    let ports = ports
-        .split(',')
-        .map(|port| read_port(port, origin))
-        .collect::<Result<Vec<u16>, _>>()?;
-    if ports.len() != 1 && ports.len() != names.len() {
-        return Err(SettingsError::PortCount {
-            ports: ports.len(),
-            hosts: names.len(),
-        });
+fn application_name(settings: &Settings, options: &ConnectionOptions) -> String {
+    settings
+        .value("application_name")
+        .or_else(|| settings.value("fallback_application_name"))
+        .unwrap_or(&options.program_name)
+        .to_owned()
+}
+
+/// Seconds; zero and negative numbers wait for ever. One second is one, as in libpq since 17.
+fn connect_timeout(settings: &Settings) -> Result<Option<Duration>, SettingsError> {
+    let seconds = positive(settings, "connect_timeout")?;
+    Ok((seconds > 0).then(|| Duration::from_secs(u64::from(seconds))))
+}
+
+fn session_attributes(settings: &Settings) -> Result<SessionAttributes, SettingsError> {
+    let choices = [
+        ("any", SessionAttributes::Any),
+        ("read-write", SessionAttributes::ReadWrite),
+        ("read-only", SessionAttributes::ReadOnly),
+        ("primary", SessionAttributes::Primary),
+        ("standby", SessionAttributes::Standby),
+        ("prefer-standby", SessionAttributes::PreferStandby),
+    ];
+    settings.choice("target_session_attrs", &choices, SessionAttributes::Any)
+}
+
+fn host_order(settings: &Settings) -> Result<HostOrder, SettingsError> {
+    let choices = [("disable", HostOrder::Given), ("random", HostOrder::Random)];
+    settings.choice("load_balance_hosts", &choices, HostOrder::Given)
+}
+
+fn keepalive_settings(settings: &Settings) -> Result<KeepaliveSettings, SettingsError> {
+    Ok(KeepaliveSettings {
+        enabled: settings.value("keepalives").is_none()
+            || settings.integer("keepalives")? != Some(0),
+        idle_s: positive(settings, "keepalives_idle")?,
+        interval_s: positive(settings, "keepalives_interval")?,
+        count: positive(settings, "keepalives_count")?,
+        user_timeout_ms: positive(settings, "tcp_user_timeout")?,
+    })
+}
+
+/// A number of which a negative one means nothing else than zero, which is the default.
+fn positive(settings: &Settings, keyword: &'static str) -> Result<u32, SettingsError> {
+    let number = settings.integer(keyword)?.unwrap_or(0);
+    Ok(u32::try_from(number).unwrap_or(0))
+}
+
+/// The password that was given, else for each host the one in the password file.
+fn add_passwords(target: &mut Target, settings: &Settings, environment: &dyn Environment) {
+    if let Some((password, origin)) = settings.setting("password") {
+        target.password = Some(Secret::from(password));
+        if *origin == Origin::ConnectionString {
+            target.warnings.push(Warning::PasswordInArguments);
+        }
+        return;
     }
-    let hosts = names.iter().zip(ports.iter().cycle());
-    Ok(hosts
-        .map(|(name, port)| {
-            Host::new(
-                match name.trim_matches(' ') {
-                    "" => default_host(environment),
-                    name => HostName::parse(name),
-                },
-                *port,
-            )
-        })
-        .collect())
-}
-
-fn read_port(text: &str, origin: Origin) -> Result<u16, SettingsError> {
-    match text.trim() {
-        "" => Ok(DEFAULT_PORT),
-        number => number
-            .parse()
-            .ok()
-            .filter(|port| *port != 0)
-            .ok_or_else(|| SettingsError::InvalidValue {
-                keyword: "port",
-                value: text.to_owned(),
-                origin,
-            }),
+    let of_user = || Some(environment.home_directory()?.join(".pgpass"));
+    let named = settings.value("passfile").map(PathBuf::from);
+    let Some(path) = named.or_else(of_user) else {
+        return;
+    };
+    let text = match password_file::read(&path, environment) {
+        Ok(text) => text,
+        Err(warning) => return target.warnings.push(warning),
+    };
+    let default_directory = HostName::SocketDirectory(socket_directory(environment));
+    for host in &mut target.hosts {
+        let name = match &host.name {
+            name if *name == default_directory => "localhost".to_owned(),
+            HostName::SocketDirectory(directory) => directory.to_string_lossy().into_owned(),
+            HostName::Network(name) => name.clone(),
+        };
+        let login = Login {
+            host: &name,
+            port: host.port,
+            database: &target.database,
+            user: &target.user,
+        };
+        host.password = password_file::find(&text, &login);
     }
-}
-
-fn default_host(environment: &dyn Environment) -> HostName {
-    let [distribution, other] = SOCKET_DIRECTORIES;
-    let directory = match environment.has_directory(Path::new(distribution)) {
-        true => distribution,
-        false => other,
-    };
-    HostName::SocketDirectory(PathBuf::from(directory))
-}
-
-/// Seconds; zero and negative numbers wait for ever.
-fn read_timeout(settings: &Settings) -> Result<Option<Duration>, SettingsError> {
-    let Some((text, origin)) = settings.setting("connect_timeout") else {
-        return Ok(None);
-    };
-    let seconds: i32 = text
-        .trim()
-        .parse()
-        .map_err(|_| SettingsError::InvalidValue {
-            keyword: "connect_timeout",
-            value: text.to_owned(),
-            origin,
-        })?;
-    Ok(u64::try_from(seconds)
-        .ok()
-        .filter(|seconds| *seconds > 0)
-        .map(Duration::from_secs))
+    target.password_file = Some(path);
 }
 
 /// `options`, and as further options of the same kind the settings that libpq sends one by one.
@@ -201,7 +241,11 @@ fn server_options(
         .map(str::to_owned)
         .into_iter()
         .collect();
-    if let Some(encoding) = settings.value("client_encoding") {
+    let encoding = match settings.value("client_encoding") {
+        Some("auto") => encoding::of_locale(environment),
+        other => other,
+    };
+    if let Some(encoding) = encoding {
         all.push(server_option("client_encoding", encoding));
     }
     for (variable, setting) in SETTING_VARIABLES {
@@ -231,6 +275,7 @@ fn server_option(setting: &str, value: &str) -> String {
 mod tests {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
+    use std::path::Path;
 
     use proptest::prelude::*;
 
@@ -455,7 +500,6 @@ mod tests {
     #[test]
     fn timeouts_are_whole_seconds_and_none_waits_for_ever() {
         for (text, expected) in [
-            ("", None),
             ("0", None),
             ("-1", None),
             (" 1 ", Some(1)),
@@ -574,40 +618,51 @@ mod tests {
                 None,
             ),
             (
-                "sslmode=require",
-                &[],
-                "sslmode \"require\" (from the connection string) is not supported",
-                Some("Supported here: disable, allow, prefer."),
-            ),
-            (
-                "postgres://h/d?ssl=true",
-                &[],
-                "sslmode \"require\" (from the connection string) is not supported",
-                Some("Supported here: disable, allow, prefer."),
-            ),
-            (
-                "d",
-                &[("PGSSLMODE", "verify-full")],
-                "sslmode \"verify-full\" (from environment variable PGSSLMODE) is not supported",
-                Some("Supported here: disable, allow, prefer."),
-            ),
-            (
                 "d",
                 &[("PGSERVICE", "s")],
-                "service \"s\" (from environment variable PGSERVICE) is not supported",
-                Some("Remove the setting."),
+                "definition of service \"s\" not found",
+                Some("There is no service file; name one with PGSERVICEFILE."),
             ),
             (
-                "hostaddr=::1",
+                "sslmode=Require",
                 &[],
-                "hostaddr \"::1\" (from the connection string) is not supported",
-                Some("Remove the setting."),
+                "invalid sslmode \"Require\" (from the connection string)",
+                Some("It is one of: disable, allow, prefer, require, verify-ca, verify-full."),
+            ),
+            (
+                "gssencmode=require",
+                &[],
+                "gssencmode \"require\" (from the connection string) is not supported",
+                Some("Supported here: disable, prefer."),
+            ),
+            (
+                "krbsrvname=x",
+                &[],
+                "krbsrvname \"x\" (from the connection string) is not supported",
+                Some("Kerberos (GSSAPI) is not supported; remove the setting."),
+            ),
+            (
+                "replication=database",
+                &[],
+                "replication \"database\" (from the connection string) is not supported",
+                Some("Supported here: false, off, no, 0."),
+            ),
+            (
+                "host=h sslmode=verify-ca",
+                &[],
+                "root certificate file \".postgresql/root.crt\" does not exist",
+                Some(
+                    "Provide the file, use the system's trusted roots with sslrootcert=system, or an \
+                     sslmode that verifies nothing.",
+                ),
             ),
             (
                 "sslpassword=hush",
                 &[],
                 "sslpassword \"***\" (from the connection string) is not supported",
-                Some("Remove the setting."),
+                Some(
+                    "Encrypted client keys are not supported; decrypt the key, say with openssl pkey.",
+                ),
             ),
         ];
         for (string, variables, message, hint) in cases {

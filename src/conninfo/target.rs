@@ -56,6 +56,15 @@ pub enum Warning {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A revocation list was named and is not there, so that nothing counts as revoked.
+    NoRevocationList(PathBuf),
+    /// A client certificate is not shown, since its key cannot be used.
+    ClientKey {
+        /// The file of the key.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
 }
 
 impl std::fmt::Display for Warning {
@@ -68,6 +77,16 @@ impl std::fmt::Display for Warning {
             Warning::PasswordFile { path, problem } => {
                 write!(f, "password file \"{}\" {problem}", path.display())
             }
+            Warning::NoRevocationList(path) => write!(
+                f,
+                "certificate revocation list \"{}\" does not exist",
+                path.display()
+            ),
+            Warning::ClientKey { path, problem } => write!(
+                f,
+                "no client certificate is shown: private key file \"{}\" {problem}",
+                path.display()
+            ),
         }
     }
 }
@@ -210,7 +229,7 @@ pub enum SslNegotiation {
 /// Certificates of authorities to trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Roots {
-    /// None is known, because the default file is not there: only modes that verify nothing will do.
+    /// None is known, because the file is not there: only modes that verify nothing will do.
     Missing(PathBuf),
     /// A PEM file, given with `sslrootcert` or there by default.
     File(PathBuf),

@@ -16,11 +16,16 @@ pub(super) fn parse_uri(text: &str) -> Result<Vec<(String, String)>, SettingsErr
     let mut pairs = Vec::new();
     let rest = read_user(rest, &mut pairs)?;
     let rest = read_hosts(rest, &mut pairs)?;
+    refuse_cut_password(rest, &pairs)?;
     let (database, parameters) = split_once_or_all(rest, '?');
     if let Some(database) = database.strip_prefix('/') {
         push_given("dbname", database, &mut pairs)?;
     }
     for parameter in parameters.split('&').filter(|text| !text.is_empty()) {
+        let after_password = pairs.last().is_some_and(|(name, _)| name == "password");
+        if after_password && !parameter.contains('=') {
+            return Err(SettingsError::AfterPassword);
+        }
         pairs.push(read_parameter(parameter)?);
     }
     Ok(pairs)
@@ -71,6 +76,22 @@ fn read_hosts<'t>(
     push_given("host", &hosts.join(","), pairs)?;
     push_given("port", &ports.join(","), pairs)?;
     Ok(rest)
+}
+
+/// A password with a sign of the URI in it is taken for something else, which a later message would
+/// show. That never works, so it is told here, without it.
+fn refuse_cut_password(rest: &str, pairs: &[(String, String)]) -> Result<(), SettingsError> {
+    let is_cut = |(name, value): &(String, String)| match name.as_str() {
+        "host" => value.find('@').is_some_and(|place| place > 0),
+        "port" => rest.contains('@') && value.contains(|c: char| c != ',' && !c.is_ascii_digit()),
+        _ => false,
+    };
+    match pairs.iter().any(is_cut) {
+        true => Err(problem(
+            "\"@\" where none belongs (in a password write %40 for it, %2F for \"/\" and %3A for \":\")",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// A host name, an encoded socket directory, or an IPv6 address in brackets; and what follows it.
