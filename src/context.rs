@@ -139,7 +139,9 @@ impl RunContext {
             application_name: &self.target.application_name,
             client_encoding: None,
             password: self.target.password_for(host).map(Secret::reveal),
-            channel_binding: ChannelBinding::Unsupported,
+            channel_binding: ChannelBinding::Unencrypted,
+            login: &self.target.login,
+            max_protocol: self.target.max_protocol,
         }
     }
 }

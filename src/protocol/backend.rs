@@ -45,6 +45,10 @@ impl<'a> Reader<'a> {
         Ok(i32::from_be_bytes(self.array()?))
     }
 
+    pub(super) fn u32(&mut self) -> Result<u32, Problem> {
+        Ok(u32::from_be_bytes(self.array()?))
+    }
+
     pub(super) fn string(&mut self) -> Result<&'a [u8], Problem> {
         let end = self
             .rest

@@ -66,13 +66,34 @@ pub enum ProtocolError {
         /// The method, as its messages call it.
         method: String,
     },
+    /// The server's way of authenticating is not one that the user allows.
+    #[error("authentication method requirement \"{requirement}\" failed: {reason}")]
+    AuthenticationRequirement {
+        /// `require_auth`, as the user wrote it.
+        requirement: String,
+        /// What the server asks for instead.
+        reason: String,
+    },
+    /// The login is to be bound to the encrypted connection (`channel_binding=require`), and cannot.
+    #[error("channel binding is required, but {0}")]
+    ChannelBinding(&'static str),
     /// The exchange went wrong: the server did not prove that it knows the password, or asked for
     /// unreasonable work.
     #[error("authentication failed: {0}")]
     Authentication(String),
-    /// The server does not support something that the start-up packet asked for.
-    #[error("the server does not support the start-up option {0}")]
+    /// The server does not support something that the start-up packet did not ask for.
+    #[error(
+        "the server reports that it does not support the start-up option {0}, which was not asked for"
+    )]
     UnsupportedOption(String),
+    /// The server speaks another version of the protocol than what can be agreed on.
+    #[error("the server wants to speak protocol {major}.{minor}, which was not offered")]
+    ProtocolVersion {
+        /// Its major number.
+        major: u16,
+        /// Its minor number.
+        minor: u16,
+    },
     /// Something cannot be put into a message: too long, or with a zero byte where a string ends.
     #[error("{what} cannot be sent to the server: {problem}")]
     Unsendable {

@@ -5,6 +5,8 @@ use bytes::{BufMut, BytesMut};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend::{self, BindError};
 
+use crate::conninfo::{LoginSettings, ProtocolVersion};
+
 use super::error::ProtocolError;
 
 /// What a client tells the server about itself when it connects.
@@ -22,8 +24,12 @@ pub struct Startup<'a> {
     pub client_encoding: Option<&'a str>,
     /// Password, if one is known. An empty one counts as none.
     pub password: Option<&'a str>,
-    /// What binds a SCRAM exchange to the connection below.
+    /// What a SCRAM exchange can be bound to in the connection below.
     pub channel_binding: ChannelBinding,
+    /// Which ways of authenticating will do.
+    pub login: &'a LoginSettings,
+    /// The newest version of the protocol that is asked for.
+    pub max_protocol: ProtocolVersion,
 }
 
 impl std::fmt::Debug for Startup<'_> {
@@ -36,14 +42,16 @@ impl std::fmt::Debug for Startup<'_> {
     }
 }
 
-/// What binds a SCRAM exchange to the connection below it.
+/// What a SCRAM exchange can be bound to in the connection below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ChannelBinding {
-    /// Nothing: the connection is not encrypted, or binding is switched off.
+    /// Nothing: the connection is not encrypted.
     #[default]
-    Unsupported,
-    /// The hash of the server's certificate, as RFC 5929 defines `tls-server-end-point`. Used if
-    /// the server offers it.
+    Unencrypted,
+    /// Nothing: it is encrypted, but RFC 5929 defines no hash for the server's kind of certificate
+    /// (Ed25519).
+    Undefined,
+    /// The hash of the server's certificate, as RFC 5929 defines `tls-server-end-point`.
     TlsServerEndPoint(Vec<u8>),
 }
 
@@ -58,7 +66,19 @@ pub(super) fn startup(startup: &Startup<'_>, out: &mut BytesMut) -> Result<(), P
     let given = parameters
         .into_iter()
         .filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?)));
-    frontend::startup_message(given, out).map_err(unsendable("a connection setting"))
+    let start = out.len();
+    frontend::startup_message(given, out).map_err(unsendable("a connection setting"))?;
+    // Behind the length stands the version, which is always 3.0 as it was written.
+    out[start + 4..start + 8].copy_from_slice(&version_number(startup.max_protocol).to_be_bytes());
+    Ok(())
+}
+
+/// A version as it is sent: major number in the upper half, minor number in the lower.
+pub(super) fn version_number(version: ProtocolVersion) -> u32 {
+    match version {
+        ProtocolVersion::V3_0 => 3 << 16,
+        ProtocolVersion::V3_2 => 3 << 16 | 2,
+    }
 }
 
 /// Query, its text written by `write`.

@@ -1,6 +1,8 @@
 //! Drives a session with bytes that an enemy chose: for property tests and for a fuzz target, which
 //! share it.
 
+use crate::conninfo::{LoginSettings, ProtocolVersion};
+
 use super::{ChannelBinding, Event, ProtocolError, Session, Startup};
 
 /// Bytes of input handed over at once; small, so that messages are cut in many places.
@@ -45,7 +47,9 @@ fn begin(choice: u8) -> Session {
         application_name: "pgmark",
         client_encoding: None,
         password: (choice & 1 == 0).then_some("secret"),
-        channel_binding: ChannelBinding::Unsupported,
+        channel_binding: ChannelBinding::Undefined,
+        login: &LoginSettings::default(),
+        max_protocol: ProtocolVersion::V3_2,
     };
     session
         .start(&startup)

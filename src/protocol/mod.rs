@@ -12,6 +12,7 @@ mod excerpt;
 mod framing;
 mod frontend;
 mod hostile;
+mod policy;
 #[cfg(test)]
 mod recordings;
 mod replies;
@@ -22,6 +23,8 @@ mod tests;
 
 use bytes::{Buf, BytesMut};
 use postgres_protocol::message::{backend as tags, frontend as encode};
+
+use crate::conninfo::ProtocolVersion;
 
 use auth::{Login, LoginError};
 use backend::{Problem, Reader};
@@ -46,6 +49,8 @@ pub struct Session {
     replies: Replies,
     rows_wanted: bool,
     status: TransactionStatus,
+    /// What was asked for, or what the server made of it.
+    version: ProtocolVersion,
     server: Server,
 }
 
@@ -171,6 +176,7 @@ impl Session {
     pub fn start(&mut self, startup: &Startup<'_>) -> Result<(), ProtocolError> {
         self.reset();
         self.queue(&[], |out| frontend::startup(startup, out))?;
+        self.version = startup.max_protocol;
         self.stage = Stage::LoggingIn(Box::new(Login::new(startup)));
         Ok(())
     }
@@ -300,6 +306,11 @@ impl Session {
     /// that ask for nothing (peer, ident, cert) look like `trust`.
     pub fn authentication(&self) -> Option<&'static str> {
         self.server.authentication
+    }
+
+    /// The version of the protocol that is spoken.
+    pub fn protocol_version(&self) -> ProtocolVersion {
+        self.version
     }
 
     /// Process that serves this session, where the server told it.
@@ -457,7 +468,8 @@ impl Session {
         Ok(Reaction::Quiet)
     }
 
-    /// We ask for protocol 3.0, which every server supports, so that only options can be refused.
+    /// The server speaks an older version than we asked for. We ask for no options, so that none
+    /// can be refused.
     fn negotiate(
         &mut self,
         frame: &Frame<'_>,
@@ -465,19 +477,27 @@ impl Session {
     ) -> Result<Reaction, ProtocolError> {
         let read = |body| {
             let mut reader = Reader::new(body);
-            reader.i32()?;
-            match reader.i32()? {
-                0 => reader.finish().map(|()| None),
-                _ => reader.string().map(Some),
+            let version = reader.u32()?;
+            match reader.u32()? {
+                0 => reader.finish().map(|()| (version, None)),
+                _ => reader.string().map(|option| (version, Some(option))),
             }
         };
-        match read(self.inbox.body(frame)) {
-            Ok(None) => Ok(Reaction::Quiet),
-            Ok(Some(option)) => Err(ProtocolError::UnsupportedOption(
-                String::from_utf8_lossy(option).into_owned(),
-            )),
-            Err(problem) => Err(malformed(frame, state, problem)),
+        let (version, option) =
+            read(self.inbox.body(frame)).map_err(|problem| malformed(frame, state, problem))?;
+        if let Some(option) = option {
+            let option = String::from_utf8_lossy(option).into_owned();
+            return Err(ProtocolError::UnsupportedOption(option));
         }
+        let known = [ProtocolVersion::V3_0, ProtocolVersion::V3_2];
+        let agreed = known
+            .into_iter()
+            .find(|&known| known <= self.version && frontend::version_number(known) == version);
+        self.version = agreed.ok_or(ProtocolError::ProtocolVersion {
+            major: (version >> 16) as u16,
+            minor: (version & 0xffff) as u16,
+        })?;
+        Ok(Reaction::Quiet)
     }
 
     fn keep_parameter(

@@ -1,5 +1,9 @@
 use proptest::prelude::*;
 
+use crate::conninfo::{
+    AuthenticationMethod, ChannelBindingMode, LoginSettings, RequiredAuthentication,
+};
+
 use super::hostile::drive_hostile;
 use super::recordings::*;
 use super::scram_server::ScramServer;
@@ -14,6 +18,13 @@ struct Exchange {
     events: &'static [&'static str],
 }
 
+/// Whatever the server asks for will do.
+static ANY_LOGIN: LoginSettings = LoginSettings {
+    channel_binding: ChannelBindingMode::Prefer,
+    required: None,
+    required_peer: None,
+};
+
 fn login_as(user: &str) -> Startup<'_> {
     Startup {
         user,
@@ -22,7 +33,9 @@ fn login_as(user: &str) -> Startup<'_> {
         application_name: "pgmark",
         client_encoding: None,
         password: Some("pencil"),
-        channel_binding: ChannelBinding::Unsupported,
+        channel_binding: ChannelBinding::Unencrypted,
+        login: &ANY_LOGIN,
+        max_protocol: ProtocolVersion::V3_0,
     }
 }
 
@@ -552,18 +565,13 @@ fn without_a_password_the_server_s_wish_for_one_is_an_error_of_its_own() {
 /// Plays a SCRAM login to its end: the server's side is made by `serve`, which gets the client's
 /// message and the number of the round.
 fn scram_login(
-    channel_binding: ChannelBinding,
+    startup: &Startup<'_>,
     mechanisms: &[u8],
     pieces_bytes: usize,
     serve: &mut dyn FnMut(usize, &str) -> Vec<u8>,
 ) -> Result<Vec<String>, ProtocolError> {
     let mut session = Session::new();
-    session
-        .start(&Startup {
-            channel_binding,
-            ..login_as("scram")
-        })
-        .unwrap();
+    session.start(startup).unwrap();
     let mut told = Vec::new();
     let mut answer = authentication(10, mechanisms);
     for round in 0..3 {
@@ -605,43 +613,225 @@ const PLAIN_AND_BOUND: &[u8] = b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
 
 #[test]
 fn scram_proves_both_sides_and_binds_where_it_can() {
-    let hash = || ChannelBinding::TlsServerEndPoint(b"hash".to_vec());
+    use ChannelBinding::{TlsServerEndPoint, Undefined, Unencrypted};
+    use ChannelBindingMode::{Disable, Prefer, Require};
+    let hash = || TlsServerEndPoint(b"hash".to_vec());
+    let (plain, bound) = ("SCRAM-SHA-256\0", "SCRAM-SHA-256-PLUS\0");
     let cases = [
-        (ChannelBinding::Unsupported, PLAIN, "SCRAM-SHA-256\0", "n,,"),
-        (
-            ChannelBinding::Unsupported,
-            PLAIN_AND_BOUND,
-            "SCRAM-SHA-256\0",
-            "n,,",
-        ),
-        (hash(), PLAIN, "SCRAM-SHA-256\0", "y,,"),
+        (Unencrypted, Prefer, PLAIN, plain, "n,,"),
+        (Unencrypted, Disable, PLAIN, plain, "n,,"),
+        (Undefined, Prefer, PLAIN_AND_BOUND, plain, "n,,"),
+        (hash(), Disable, PLAIN_AND_BOUND, plain, "n,,"),
+        (hash(), Prefer, PLAIN, plain, "y,,"),
         (
             hash(),
+            Prefer,
             PLAIN_AND_BOUND,
-            "SCRAM-SHA-256-PLUS\0",
+            bound,
+            "p=tls-server-end-point,,",
+        ),
+        (
+            hash(),
+            Require,
+            PLAIN_AND_BOUND,
+            bound,
             "p=tls-server-end-point,,",
         ),
     ];
-    for (binding, offered, mechanism, header) in cases {
+    for (below, mode, offered, mechanism, header) in cases {
+        let login = LoginSettings {
+            channel_binding: mode,
+            ..ANY_LOGIN.clone()
+        };
+        let startup = Startup {
+            channel_binding: below,
+            login: &login,
+            ..login_as("scram")
+        };
         for pieces_bytes in [1, 7, 4096] {
             let mut server = ScramServer::new("pencil");
-            let told = scram_login(
-                binding.clone(),
-                offered,
-                pieces_bytes,
-                &mut |round, sent| {
-                    if round == 0 {
-                        assert!(
-                            sent.contains(mechanism) && sent.contains(header),
-                            "{sent:?}"
-                        );
-                    }
-                    serve_scram(&mut server, round, sent)
-                },
-            );
+            let told = scram_login(&startup, offered, pieces_bytes, &mut |round, sent| {
+                if round == 0 {
+                    assert!(
+                        sent.contains(mechanism) && sent.contains(header),
+                        "{sent:?}"
+                    );
+                }
+                serve_scram(&mut server, round, sent)
+            });
             assert_eq!(told, Ok(vec!["started".to_owned()]));
         }
     }
+}
+
+const ASKS_NOTHING: &[u8] = b"R\0\0\0\x08\0\0\0\0";
+const ASKS_PASSWORD: &[u8] = b"R\0\0\0\x08\0\0\0\x03";
+const ASKS_MD5: &[u8] = b"R\0\0\0\x0c\0\0\0\x05salt";
+const ASKS_GSS: &[u8] = b"R\0\0\0\x08\0\0\0\x07";
+const ASKS_SSPI: &[u8] = b"R\0\0\0\x08\0\0\0\x09";
+const ASKS_SCRAM: &[u8] = b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0";
+const ASKS_SCRAM_BOUND: &[u8] = b"R\0\0\0\x2a\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
+const ASKS_OAUTH: &[u8] = b"R\0\0\0\x15\0\0\0\x0aOAUTHBEARER\0\0";
+
+#[test]
+fn a_login_that_has_to_be_bound_fails_clearly_where_it_cannot_be() {
+    use ChannelBinding::{TlsServerEndPoint, Undefined, Unencrypted};
+    use ChannelBindingMode::{Disable, Prefer, Require};
+    let hash = || TlsServerEndPoint(b"hash".to_vec());
+    let unsupported = "channel binding is required, but the server's way of authenticating does \
+                       not support it";
+    let cases: &[(ChannelBinding, ChannelBindingMode, &[u8], &str)] = &[
+        (
+            hash(),
+            Require,
+            ASKS_NOTHING,
+            "channel binding is required, but the server authenticated us without it",
+        ),
+        (hash(), Require, ASKS_PASSWORD, unsupported),
+        (hash(), Require, ASKS_MD5, unsupported),
+        (
+            hash(),
+            Require,
+            ASKS_SCRAM,
+            "channel binding is required, but the server did not offer a way of authenticating \
+             that supports it",
+        ),
+        (
+            Undefined,
+            Require,
+            ASKS_SCRAM_BOUND,
+            "channel binding is required, but it is not defined for the server's kind of certificate",
+        ),
+        (
+            Unencrypted,
+            Require,
+            ASKS_SCRAM,
+            "channel binding is required, but the connection is not encrypted",
+        ),
+        (
+            Unencrypted,
+            Prefer,
+            ASKS_SCRAM_BOUND,
+            "authentication failed: the server offers SCRAM-SHA-256-PLUS over a connection that is \
+             not encrypted",
+        ),
+        (
+            Unencrypted,
+            Disable,
+            ASKS_SCRAM_BOUND,
+            "authentication failed: the server offers SCRAM-SHA-256-PLUS over a connection that is \
+             not encrypted",
+        ),
+    ];
+    for (below, mode, asked, message) in cases {
+        let login = LoginSettings {
+            channel_binding: *mode,
+            ..ANY_LOGIN.clone()
+        };
+        let startup = Startup {
+            channel_binding: below.clone(),
+            login: &login,
+            ..login_as("me")
+        };
+        assert_eq!(refusal(&startup, asked), *message);
+    }
+}
+
+/// Why the client refuses what the server asks for; nothing is sent then.
+fn refusal(startup: &Startup<'_>, asked: &[u8]) -> String {
+    let mut session = Session::new();
+    session.start(startup).unwrap();
+    session.consume_output(session.output().len());
+    let result = feed(&mut session, asked, &mut Vec::new());
+    assert_eq!(session.output(), b"");
+    result.expect_err("it is refused").to_string()
+}
+
+#[test]
+fn only_ways_of_authenticating_that_are_allowed_get_an_answer() {
+    use AuthenticationMethod::{Md5, None as Nothing, Password, ScramSha256};
+    let methods: [(&[u8], AuthenticationMethod, &str); 7] = [
+        (
+            ASKS_NOTHING,
+            Nothing,
+            "server did not complete authentication",
+        ),
+        (
+            ASKS_PASSWORD,
+            Password,
+            "server requested a cleartext password",
+        ),
+        (ASKS_MD5, Md5, "server requested a hashed password"),
+        (
+            ASKS_SCRAM,
+            ScramSha256,
+            "server requested SCRAM-SHA-256 authentication",
+        ),
+        (
+            ASKS_GSS,
+            AuthenticationMethod::Gss,
+            "server requested GSSAPI authentication",
+        ),
+        (
+            ASKS_SSPI,
+            AuthenticationMethod::Sspi,
+            "server requested SSPI authentication",
+        ),
+        (
+            ASKS_OAUTH,
+            AuthenticationMethod::Oauth,
+            "server requested OAuth authentication",
+        ),
+    ];
+    for required in [&[Nothing][..], &[Password, Md5], &[Md5], &[ScramSha256]] {
+        for forbidden in [false, true] {
+            let login = LoginSettings {
+                required: Some(RequiredAuthentication {
+                    text: "as,written".to_owned(),
+                    methods: required.to_vec(),
+                    forbidden,
+                }),
+                ..ANY_LOGIN.clone()
+            };
+            let startup = Startup {
+                login: &login,
+                ..login_as("me")
+            };
+            for (asked, method, reason) in methods {
+                if required.contains(&method) == forbidden {
+                    let expected = format!(
+                        "authentication method requirement \"as,written\" failed: {reason}"
+                    );
+                    assert_eq!(refusal(&startup, asked), expected);
+                    continue;
+                }
+                let mut session = Session::new();
+                session.start(&startup).unwrap();
+                let result = feed(&mut session, asked, &mut Vec::new());
+                let unknown = [ASKS_GSS, ASKS_SSPI, ASKS_OAUTH].contains(&asked);
+                assert_eq!(result.is_err(), unknown, "{reason}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_method_that_is_not_allowed_is_told_before_a_missing_password() {
+    let login = LoginSettings {
+        required: Some(RequiredAuthentication {
+            text: "!password".to_owned(),
+            methods: vec![AuthenticationMethod::Password],
+            forbidden: true,
+        }),
+        ..ANY_LOGIN.clone()
+    };
+    let startup = Startup {
+        login: &login,
+        password: None,
+        ..login_as("me")
+    };
+    assert!(refusal(&startup, ASKS_PASSWORD).ends_with("a cleartext password"));
+    assert!(refusal(&startup, ASKS_MD5).starts_with("the server asks for a password"));
 }
 
 #[test]
@@ -679,18 +869,13 @@ fn scram_refuses_a_server_that_does_not_play_fair() {
         ),
     ];
     for (problem, server, forged_round, forgery) in &mut cases {
-        let result = scram_login(
-            ChannelBinding::Unsupported,
-            PLAIN,
-            4096,
-            &mut |round, sent| {
-                if round == *forged_round {
-                    forgery.clone()
-                } else {
-                    serve_scram(server, round, sent)
-                }
-            },
-        );
+        let result = scram_login(&login_as("scram"), PLAIN, 4096, &mut |round, sent| {
+            if round == *forged_round {
+                forgery.clone()
+            } else {
+                serve_scram(server, round, sent)
+            }
+        });
         let error = result.expect_err(problem).to_string();
         assert!(error.ends_with(*problem), "{error}");
     }
@@ -783,7 +968,12 @@ fn nonsense_is_an_error_that_names_state_message_and_problem() {
         (
             &start,
             b"v\0\0\0\x16\0\x03\0\0\0\0\0\x01_pq_.some\0",
-            "the server does not support the start-up option _pq_.some",
+            "the server reports that it does not support the start-up option _pq_.some, which was not asked for",
+        ),
+        (
+            &start,
+            b"v\0\0\0\x0c\0\x03\0\x02\0\0\0\0",
+            "the server wants to speak protocol 3.2, which was not offered",
         ),
         (
             &start,
@@ -1120,6 +1310,29 @@ fn after_a_refusal_the_rest_is_ignored() {
     feed(&mut session, b"more garbage", &mut told).unwrap();
     assert_eq!(told.len(), 1);
     assert!(!session.is_started());
+}
+
+#[test]
+fn of_two_versions_of_the_protocol_the_older_is_spoken() {
+    let told = |version: u8| [b"v\0\0\0\x0c\0\x03\0", &[version, 0, 0, 0, 0][..]].concat();
+    for (negotiation, spoken) in [
+        (Vec::new(), Some(ProtocolVersion::V3_2)),
+        (told(2), Some(ProtocolVersion::V3_2)),
+        (told(0), Some(ProtocolVersion::V3_0)),
+        (told(1), None),
+        (told(3), None),
+    ] {
+        let mut session = Session::new();
+        let startup = Startup {
+            max_protocol: ProtocolVersion::V3_2,
+            ..login_as("me")
+        };
+        session.start(&startup).unwrap();
+        assert_eq!(session.output()[4..8], [0, 3, 0, 2]);
+        let answer = [&negotiation[..], b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I"].concat();
+        let result = feed(&mut session, &answer, &mut Vec::new());
+        assert_eq!(result.is_ok().then(|| session.protocol_version()), spoken);
+    }
 }
 
 #[test]
