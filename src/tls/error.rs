@@ -52,6 +52,9 @@ pub enum TlsError {
     /// The handshake failed, or the connection later.
     #[error("SSL error: {}", words(.0))]
     Library(#[from] rustls::Error),
+    /// The connection ended in the middle of the handshake.
+    #[error("SSL error: {}", crate::error::system_words(.0))]
+    Lost(std::io::Error),
     /// `sslcertmode=require`, and the server did not want to see a certificate.
     #[error("server did not request an SSL certificate, but sslcertmode=require is set")]
     CertificateNotRequested,
@@ -64,6 +67,15 @@ pub enum TlsError {
 }
 
 impl TlsError {
+    /// What went wrong in a handshake over a stream, where the library's errors come wrapped.
+    pub(crate) fn of_handshake(error: std::io::Error) -> Self {
+        let of_library = error.get_ref().and_then(|inner| inner.downcast_ref());
+        match of_library {
+            Some(error) => TlsError::Library(rustls::Error::clone(error)),
+            None => TlsError::Lost(error),
+        }
+    }
+
     pub(super) fn unreadable(what: &'static str, path: &Path, error: &std::io::Error) -> Self {
         TlsError::Unreadable {
             what,
