@@ -1,5 +1,6 @@
 //! Authorities and certificates for tests: made by rcgen, or by the command `openssl` where rcgen
-//! cannot make them (keys restricted to RSA-PSS, version 1).
+//! cannot make them (keys restricted to RSA-PSS, version 1, files of Ed25519 keys that OpenSSL 3.0
+//! can read).
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -82,8 +83,13 @@ impl Authority {
             KeyKind::P256 => &rcgen::PKCS_ECDSA_P256_SHA256,
             KeyKind::P384 => &rcgen::PKCS_ECDSA_P384_SHA384,
             KeyKind::P521 => &rcgen::PKCS_ECDSA_P521_SHA512,
-            KeyKind::Ed25519 => &rcgen::PKCS_ED25519,
-            KeyKind::RsaPss => return self.issue_rsa_pss(common_name, names, validity),
+            KeyKind::Ed25519 => {
+                return self.issue_by_openssl("ed25519", common_name, names, validity);
+            }
+            KeyKind::RsaPss => {
+                let key = "rsa-pss -pkeyopt rsa_keygen_bits:2048";
+                return self.issue_by_openssl(key, common_name, names, validity);
+            }
         };
         let key = KeyPair::generate_for(algorithm).expect("the algorithm is known");
         let made = params(common_name, names, validity).signed_by(&key, &self.issuer);
@@ -130,7 +136,13 @@ impl Authority {
         read_identity(directory.path())
     }
 
-    fn issue_rsa_pss(&self, common_name: &str, names: &[&str], validity: Validity) -> Identity {
+    fn issue_by_openssl(
+        &self,
+        key: &str,
+        common_name: &str,
+        names: &[&str],
+        validity: Validity,
+    ) -> Identity {
         let directory = self.directory();
         let names: Vec<String> = names.iter().map(|name| alternative_name(name)).collect();
         let extensions = match names.is_empty() {
@@ -152,8 +164,7 @@ impl Authority {
         openssl(
             directory.path(),
             &format!(
-                "req -new -newkey rsa-pss -pkeyopt rsa_keygen_bits:2048 -nodes -keyout key \
-                 -out request -subj /CN={common_name}"
+                "req -new -newkey {key} -nodes -keyout key -out request -subj /CN={common_name}"
             ),
         );
         let end = match validity {
