@@ -242,6 +242,77 @@ mod tests {
         assert_eq!(report.hint, None);
     }
 
+    /// What the driver cannot be told, and what it only knows by half.
+    #[test]
+    fn servers_are_refused_that_the_settings_exclude() {
+        use crate::conninfo::{AuthenticationMethod, RequiredAuthentication, SessionAttributes};
+        let cluster = temporary_cluster();
+        let (console, _) = recorded();
+        let required = |method, text: &str| {
+            let mut target = cluster.target();
+            target.login.required = Some(RequiredAuthentication {
+                text: text.to_owned(),
+                methods: vec![method],
+                forbidden: false,
+            });
+            target
+        };
+        let run_by = |peer: &str| {
+            let mut target = cluster.target();
+            target.login.required_peer = Some(peer.to_owned());
+            target
+        };
+        let of_kind = |kind, options: &str| Target {
+            session_attributes: kind,
+            options: Some(options.to_owned()),
+            ..cluster.target()
+        };
+        let owner = server_owner(&cluster.target());
+        let read_only = "-c default_transaction_read_only=on";
+        for (target, complaint) in [
+            (required(AuthenticationMethod::None, "none"), None),
+            (
+                required(AuthenticationMethod::ScramSha256, "scram-sha-256"),
+                Some("\"scram-sha-256\" failed"),
+            ),
+            (run_by(&owner), None),
+            (run_by("nobody-else"), Some("actual peer user name is")),
+            (of_kind(SessionAttributes::ReadWrite, ""), None),
+            (of_kind(SessionAttributes::ReadOnly, read_only), None),
+            (of_kind(SessionAttributes::Primary, ""), None),
+            (of_kind(SessionAttributes::PreferStandby, ""), None),
+            (
+                of_kind(SessionAttributes::ReadWrite, read_only),
+                Some("session is read-only"),
+            ),
+            (
+                of_kind(SessionAttributes::Standby, ""),
+                Some("server is not in hot standby mode"),
+            ),
+        ] {
+            match (connect(&target, &console), complaint) {
+                (Ok(_), None) => {}
+                (Ok(_), Some(complaint)) => panic!("not refused: {complaint}"),
+                (Err(error), complaint) => {
+                    let complaint = complaint.unwrap_or("nothing is wrong");
+                    assert!(error.to_string().contains(complaint), "{error}");
+                }
+            }
+        }
+    }
+
+    /// The system's user who runs a server on this machine.
+    fn server_owner(target: &Target) -> String {
+        let attempts = look_up::addresses(target).attempts(|_| 0);
+        let Some(Endpoint::Unix(path)) = attempts.current().map(|attempt| attempt.endpoint) else {
+            panic!("a temporary cluster has a socket only");
+        };
+        let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(path).unwrap());
+        let users = crate::users::all();
+        let owner = users.into_iter().find(|user| user.uid == uid);
+        owner.expect("the server's user has a name").name
+    }
+
     #[test]
     fn sockets_in_the_abstract_namespace_are_reached() {
         use std::os::linux::net::SocketAddrExt;

@@ -401,3 +401,67 @@ fn client_certificates_are_shown_as_psql_shows_them() {
     tally.check(&stage, &nothing_to_show);
     tally.finish();
 }
+
+/// The installed psql may be too old to know the setting.
+#[test]
+fn a_login_that_is_not_the_required_one_is_refused() {
+    let stage = stage();
+    stage.show(&stage.issue(KeyKind::P256, Fault::None));
+    for (user, required, refused_with) in [
+        ("locked", "scram-sha-256", None),
+        (
+            "locked",
+            "md5",
+            Some("authentication method requirement \"md5\" failed"),
+        ),
+        (
+            "locked",
+            "!scram-sha-256",
+            Some("\"!scram-sha-256\" failed"),
+        ),
+        ("postgres", "none", None),
+        (
+            "postgres",
+            "scram-sha-256",
+            Some("\"scram-sha-256\" failed"),
+        ),
+    ] {
+        let case = Case {
+            name: format!("{required} as {user}"),
+            settings: vec![
+                ("PGSSLMODE", "require".to_owned()),
+                ("PGUSER", user.to_owned()),
+                ("PGPASSWORD", "open sesame".to_owned()),
+                ("PGREQUIREAUTH", required.to_owned()),
+            ],
+        };
+        let outcome = stage.outcome(&case, pgmark_alone().args("-i -I").arg(" "));
+        match (&outcome, refused_with) {
+            (Outcome::Encrypted, None) => {}
+            (Outcome::Refused(said), Some(words)) => assert!(said.contains(words), "{said}"),
+            (Outcome::Encrypted | Outcome::Plain | Outcome::Refused(_), _) => {
+                panic!("{}: {outcome}", case.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stop_reaches_the_server_although_the_connection_is_encrypted() {
+    let stage = stage();
+    stage.show(&stage.issue(KeyKind::P256, Fault::None));
+    let running = pgmark_alone()
+        .args("-i -I dtG -s 100 -h 127.0.0.1 -U postgres")
+        .env("PGPORT", stage.server.port().to_string())
+        .env("PGDATABASE", "postgres")
+        .env("PGSSLMODE", "require")
+        .start();
+    running.wait_for_stderr("generating data");
+    running.signal(support::Signal::INT);
+    running.finish().expect_status(130);
+    let log = stage.server.log();
+    assert!(
+        log.contains("canceling statement due to user request"),
+        "{log}"
+    );
+}
