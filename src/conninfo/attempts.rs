@@ -269,25 +269,31 @@ impl Attempts {
     }
 
     fn candidate(&self) -> Option<&Candidate> {
+        self.candidate_at(self.place)
+    }
+
+    fn candidate_at(&self, place: usize) -> Option<&Candidate> {
         let place = match self.shuffled.is_empty() {
-            true => self.place,
-            false => *self.shuffled.get(self.place)?,
+            true => place,
+            false => *self.shuffled.get(place)?,
         };
         self.addresses.candidates.get(place)
     }
 
     /// Sockets of the same machine are never encrypted, whatever the mode.
     fn encryption(&self, endpoint: &Endpoint) -> Encryption {
-        let first = self.step == Step::First;
-        match (endpoint, self.addresses.mode) {
-            (Endpoint::Unix(_), _) | (Endpoint::Tcp { .. }, SslMode::Disable) => Encryption::Plain,
-            (Endpoint::Tcp { .. }, SslMode::Allow) if first => Encryption::Plain,
-            (Endpoint::Tcp { .. }, SslMode::Prefer) if first => Encryption::Preferred,
-            (Endpoint::Tcp { .. }, SslMode::Prefer) => Encryption::Plain,
-            (
-                Endpoint::Tcp { .. },
-                SslMode::Allow | SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull,
-            ) => Encryption::Required,
+        if let Endpoint::Unix(_) = endpoint {
+            return Encryption::Plain;
+        }
+        match (self.addresses.mode, self.step) {
+            (SslMode::Disable, _)
+            | (SslMode::Allow, Step::First | Step::FirstWentPlain)
+            | (SslMode::Prefer, Step::FirstWentPlain | Step::Second) => Encryption::Plain,
+            (SslMode::Prefer, Step::First) => Encryption::Preferred,
+            (SslMode::Allow, Step::Second)
+            | (SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull, _) => {
+                Encryption::Required
+            }
         }
     }
 
@@ -317,15 +323,11 @@ impl Attempts {
 
     /// Place of the next host's first address.
     fn next_host(&self) -> usize {
-        let mut ahead = self.clone();
-        let host = self.candidate().map(|candidate| candidate.host);
-        while ahead
-            .candidate()
-            .is_some_and(|candidate| Some(candidate.host) == host)
-        {
-            ahead.place += 1;
-        }
-        ahead.place
+        let host = |place| self.candidate_at(place).map(|candidate| candidate.host);
+        let current = host(self.place);
+        (self.place..)
+            .find(|place| host(*place).is_none() || host(*place) != current)
+            .unwrap_or(self.place)
     }
 
     fn advance(&mut self, place: usize) {
@@ -533,15 +535,6 @@ mod tests {
         );
     }
 
-    /// Names, mode and wanted kind of session; how attempts end in order; what is tried in order.
-    struct Case {
-        names: &'static [&'static str],
-        mode: SslMode,
-        wanted: SessionAttributes,
-        ends: Vec<AttemptFailure>,
-        tried: &'static [&'static str],
-    }
-
     fn refused(sqlstate: &[u8; 5]) -> AttemptFailure {
         AttemptFailure::Refused {
             sqlstate: SqlState(*sqlstate),
@@ -549,174 +542,110 @@ mod tests {
         }
     }
 
-    /// All that is tried, as long as there are failures to give.
-    fn tried(case: &Case) -> Vec<String> {
-        let mut target = target(case.names);
-        target.tls.mode = case.mode;
-        target.session_attributes = case.wanted;
-        let mut attempts = attempts(&target);
-        let tell = |attempt: Option<Attempt<'_>>| {
-            attempt.map(|attempt| {
-                let place = match attempt.endpoint {
-                    Endpoint::Unix(_) => "unix".to_owned(),
-                    Endpoint::Tcp { address, .. } => address.ip().to_string(),
-                };
-                format!("{place} {:?}", attempt.encryption).to_lowercase()
-            })
-        };
-        let mut all: Vec<String> = tell(attempts.current()).into_iter().collect();
-        for end in &case.ends {
-            all.extend(tell(attempts.fail(end.clone())));
+    /// How an attempt ends, by one word; codes are those of a server that refuses.
+    fn end(word: &str) -> AttemptFailure {
+        match word {
+            "unreachable" => unreachable("x"),
+            "timeout" => AttemptFailure::TimedOut,
+            "handshake" => AttemptFailure::Handshake("alert".to_owned()),
+            "no-tls" => AttemptFailure::NoTls,
+            "unsuitable" => AttemptFailure::Unsuitable("read-only"),
+            "unacceptable" => AttemptFailure::Unacceptable("no signature".to_owned()),
+            code => refused(code.as_bytes().try_into().unwrap()),
         }
-        all
+    }
+
+    fn tell(attempt: Option<Attempt<'_>>) -> Option<String> {
+        let attempt = attempt?;
+        let place = match attempt.endpoint {
+            Endpoint::Unix(_) => "unix".to_owned(),
+            Endpoint::Tcp { address, .. } => address.ip().to_string(),
+        };
+        Some(format!("{place} {:?}", attempt.encryption))
+    }
+
+    /// All that is tried, as long as there are ends to give.
+    fn tried(target: &Target, ends: &str) -> String {
+        let mut attempts = attempts(target);
+        let mut all: Vec<String> = tell(attempts.current()).into_iter().collect();
+        for word in ends.split(' ') {
+            all.extend(tell(attempts.fail(end(word))));
+        }
+        all.join(", ")
     }
 
     #[test]
     fn what_follows_depends_on_how_an_attempt_ended() {
-        use AttemptFailure::*;
-        use SessionAttributes::{Any, PreferStandby, ReadWrite};
         use SslMode::*;
-        let hosts: &[&str] = &["two", "127.0.0.9"];
-        let handshake = || Handshake("alert".to_owned());
-        let case = |names, mode, wanted, ends, tried| Case {
-            names,
-            mode,
-            wanted,
-            ends,
-            tried,
-        };
         let cases = [
             // No server at an address: the next address, with the mode's first kind of encryption.
-            case(
-                hosts,
+            (
                 Disable,
-                Any,
-                vec![unreachable("x"), TimedOut, TimedOut],
-                &["::1 plain", "127.0.0.1 plain", "127.0.0.9 plain"],
+                "unreachable timeout",
+                "::1 Plain, 127.0.0.1 Plain, 127.0.0.9 Plain",
             ),
-            case(
-                hosts,
-                Prefer,
-                Any,
-                vec![unreachable("x"), TimedOut],
-                &[
-                    "::1 preferred",
-                    "127.0.0.1 preferred",
-                    "127.0.0.9 preferred",
-                ],
-            ),
+            (Prefer, "unreachable", "::1 Preferred, 127.0.0.1 Preferred"),
             // A server that is not ready: no other address of its host.
-            case(
-                hosts,
-                Require,
-                Any,
-                vec![refused(b"57P03"), refused(b"57P03")],
-                &["::1 required", "127.0.0.9 required"],
-            ),
+            (Require, "57P03 57P03", "::1 Required, 127.0.0.9 Required"),
             // A server that does not let us in may do so with or without encryption, but once.
-            case(
-                hosts,
-                Prefer,
-                Any,
-                vec![refused(b"28000"), refused(b"28000")],
-                &["::1 preferred", "::1 plain"],
-            ),
-            case(
-                hosts,
-                Allow,
-                Any,
-                vec![refused(b"28P01"), refused(b"28P01")],
-                &["::1 plain", "::1 required"],
-            ),
-            case(
-                hosts,
-                Require,
-                Any,
-                vec![refused(b"28000")],
-                &["::1 required"],
-            ),
-            case(hosts, Disable, Any, vec![refused(b"28000")], &["::1 plain"]),
+            (Prefer, "28000 28000", "::1 Preferred, ::1 Plain"),
+            (Allow, "28P01 28P01", "::1 Plain, ::1 Required"),
+            (Require, "28000", "::1 Required"),
+            (Disable, "28000", "::1 Plain"),
             // Other refusals would be the same.
-            case(
-                hosts,
-                Prefer,
-                Any,
-                vec![refused(b"3D000")],
-                &["::1 preferred"],
-            ),
-            case(hosts, Allow, Any, vec![refused(b"53300")], &["::1 plain"]),
+            (Prefer, "3D000", "::1 Preferred"),
+            (Allow, "53300", "::1 Plain"),
             // A handshake that fails: in plain, if that is allowed.
-            case(
-                hosts,
+            (
                 Prefer,
-                Any,
-                vec![handshake(), unreachable("x")],
-                &["::1 preferred", "::1 plain", "127.0.0.1 preferred"],
+                "handshake unreachable",
+                "::1 Preferred, ::1 Plain, 127.0.0.1 Preferred",
             ),
-            case(
-                hosts,
-                Allow,
-                Any,
-                vec![refused(b"28000"), handshake()],
-                &["::1 plain", "::1 required"],
-            ),
-            case(hosts, VerifyFull, Any, vec![handshake()], &["::1 required"]),
-            case(hosts, VerifyCa, Any, vec![NoTls], &["::1 required"]),
+            (Allow, "28000 handshake", "::1 Plain, ::1 Required"),
+            (Allow, "28000 no-tls", "::1 Plain, ::1 Required"),
+            (VerifyFull, "handshake", "::1 Required"),
+            (VerifyCa, "no-tls", "::1 Required"),
             // Whom we refuse is not asked again in plain, and nobody else is.
-            case(
-                hosts,
-                Prefer,
-                Any,
-                vec![Unacceptable("x".to_owned())],
-                &["::1 preferred"],
-            ),
-            // Local sockets are never encrypted, so there is no other way either.
-            case(
-                &["/tmp", "two"],
-                Require,
-                Any,
-                vec![unreachable("x")],
-                &["unix plain", "::1 required"],
-            ),
-            case(
-                &["/tmp", "two"],
-                Prefer,
-                Any,
-                vec![refused(b"28000")],
-                &["unix plain"],
-            ),
+            (Prefer, "unacceptable", "::1 Preferred"),
             // Not the kind of server that is wanted: the next host.
-            case(
-                hosts,
+            (
                 Disable,
-                ReadWrite,
-                vec![Unsuitable("ro"), Unsuitable("ro")],
-                &["::1 plain", "127.0.0.9 plain"],
-            ),
-            // If none is a standby, all are tried once more.
-            case(
-                hosts,
-                Disable,
-                PreferStandby,
-                vec![Unsuitable("p"), TimedOut, TimedOut, TimedOut, TimedOut],
-                &[
-                    "::1 plain",
-                    "127.0.0.9 plain",
-                    "::1 plain",
-                    "127.0.0.1 plain",
-                    "127.0.0.9 plain",
-                ],
-            ),
-            case(
-                hosts,
-                Disable,
-                PreferStandby,
-                vec![Unsuitable("p"), refused(b"28000")],
-                &["::1 plain", "127.0.0.9 plain"],
+                "unsuitable unsuitable",
+                "::1 Plain, 127.0.0.9 Plain",
             ),
         ];
-        for case in &cases {
-            assert_eq!(tried(case), case.tried, "{:?} {:?}", case.mode, case.ends);
+        for (mode, ends, expected) in cases {
+            let mut target = target(&["two", "127.0.0.9"]);
+            target.tls.mode = mode;
+            assert_eq!(tried(&target, ends), expected, "{mode:?} {ends}");
+        }
+    }
+
+    #[test]
+    fn local_sockets_are_never_encrypted() {
+        for (mode, ends, expected) in [
+            (SslMode::Require, "unreachable", "unix Plain, ::1 Required"),
+            (SslMode::VerifyFull, "timeout", "unix Plain, ::1 Required"),
+            (SslMode::Prefer, "28000", "unix Plain"),
+        ] {
+            let mut target = target(&["/tmp", "two"]);
+            target.tls.mode = mode;
+            assert_eq!(tried(&target, ends), expected, "{mode:?} {ends}");
+        }
+    }
+
+    #[test]
+    fn if_no_host_is_a_standby_all_are_tried_once_more() {
+        let mut target = target(&["127.0.0.8", "127.0.0.9"]);
+        target.session_attributes = SessionAttributes::PreferStandby;
+        for (ends, expected) in [
+            (
+                "unsuitable timeout timeout timeout",
+                "127.0.0.8 Plain, 127.0.0.9 Plain, 127.0.0.8 Plain, 127.0.0.9 Plain",
+            ),
+            ("unsuitable 28000", "127.0.0.8 Plain, 127.0.0.9 Plain"),
+        ] {
+            assert_eq!(tried(&target, ends), expected, "{ends}");
         }
     }
 
@@ -729,6 +658,10 @@ mod tests {
         let encryption = attempts.current().map(|attempt| attempt.encryption);
         assert_eq!(encryption, Some(Encryption::Plain));
         assert_eq!(attempts.fail(refused(b"28000")), None);
+        target.tls.mode = SslMode::Allow;
+        let allowing = Addresses::look_up(&target, resolve).attempts(in_given_order);
+        let encryption = allowing.current().map(|attempt| attempt.encryption);
+        assert_eq!(encryption, Some(Encryption::Plain));
     }
 
     #[test]

@@ -53,3 +53,50 @@ pub(super) fn of_locale(environment: &dyn Environment) -> Option<&'static str> {
         .find(|(name, _)| *name == plain)
         .map(|(_, server)| *server)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::path::Path;
+
+    use super::*;
+
+    struct Locale(&'static [(&'static str, &'static str)]);
+
+    impl Environment for Locale {
+        fn variable(&self, name: &str) -> Option<OsString> {
+            let (_, value) = self.0.iter().find(|(known, _)| *known == name)?;
+            Some(value.into())
+        }
+
+        fn user_name(&self) -> Result<String, String> {
+            Err("nobody asks".to_owned())
+        }
+
+        fn has_directory(&self, _: &Path) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn the_locale_names_the_encoding() {
+        for (variables, expected) in [
+            (&[][..], Some("SQL_ASCII")),
+            (&[("LANG", "POSIX")], Some("SQL_ASCII")),
+            (&[("LANG", "de_DE.UTF-8")], Some("UTF8")),
+            (
+                &[("LANG", "C.utf8"), ("LC_CTYPE", "de_DE.ISO-8859-15@euro")],
+                Some("LATIN9"),
+            ),
+            (&[("LC_ALL", ""), ("LANG", "ja_JP.eucJP")], Some("EUC_JP")),
+            (
+                &[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")],
+                Some("SQL_ASCII"),
+            ),
+            (&[("LANG", "de_DE")], None),
+            (&[("LANG", "x.unheard-of")], None),
+        ] {
+            assert_eq!(of_locale(&Locale(variables)), expected, "{variables:?}");
+        }
+    }
+}

@@ -126,6 +126,9 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     row("oauth_scope", None, No(NO_OAUTH)),
 ];
 
+/// What `sslmode` was in old versions of libpq; translated where connection strings are read.
+pub(super) const OLD_TLS_SWITCH: &str = "requiressl";
+
 /// Where a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -296,7 +299,7 @@ pub(super) fn parse_keyword_string(text: &str) -> Result<Vec<(String, String)>, 
         let name_end = rest.find(|c| c == '=' || is_space(c)).unwrap_or(rest.len());
         let (name, after_name) = rest.split_at(name_end);
         let after_password = pairs.last().is_some_and(|(name, _)| name == "password");
-        if after_password && find(name).is_err() {
+        if after_password && name != OLD_TLS_SWITCH && find(name).is_err() {
             return Err(SettingsError::AfterPassword);
         }
         let value = after_name

@@ -1,11 +1,13 @@
 //! What to connect to, as libpq understands it: options, connection strings and the environment
-//! come in, one [`Target`] goes out. Opens no sockets and resolves no names.
+//! come in, one [`Target`] goes out, and with it in which order [`Attempts`] are made at it. Opens no
+//! sockets and resolves no names; reads files through the [`Environment`] alone.
 
 mod attempts;
 mod encoding;
 mod encryption;
 mod environment;
 mod error;
+mod hostile;
 mod hosts;
 mod keywords;
 mod login;
@@ -24,6 +26,7 @@ use std::time::Duration;
 pub use attempts::{Addresses, Attempt, AttemptFailure, Attempts, Encryption};
 pub use environment::{Environment, FileFacts, ProcessEnvironment};
 pub use error::SettingsError;
+pub use hostile::drive_hostile;
 pub use keywords::Origin;
 pub use secret::Secret;
 pub use server_state::{Question, ServerState, Verdict};

@@ -90,7 +90,7 @@ fn add_options(options: &ConnectionOptions, settings: &mut Settings) -> Result<(
 
 /// A keyword of old versions of libpq, by what has come in its place.
 fn modern(keyword: String, value: String) -> (String, String) {
-    if keyword != "requiressl" {
+    if keyword != keywords::OLD_TLS_SWITCH {
         return (keyword, value);
     }
     let mode = match value.starts_with('1') {
@@ -147,11 +147,12 @@ fn read_variable(
         .transpose()
 }
 
+/// An empty name is one that was given. The fallback of programs that give none is ours, whatever
+/// the user says it is, as it is psql's in psql.
 fn application_name(settings: &Settings, options: &ConnectionOptions) -> String {
     settings
-        .value("application_name")
-        .or_else(|| settings.value("fallback_application_name"))
-        .unwrap_or(&options.program_name)
+        .given("application_name")
+        .map_or(options.program_name.as_str(), |(name, _)| name)
         .to_owned()
 }
 
@@ -274,18 +275,32 @@ fn server_option(setting: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
+    use std::io;
     use std::os::unix::ffi::OsStringExt;
     use std::path::Path;
 
     use proptest::prelude::*;
 
     use super::*;
+    use crate::conninfo::{
+        AuthenticationMethod, ChannelBindingMode, ClientCertificate, FileFacts, ProtocolVersion,
+        Roots, SslMode, SslNegotiation, TlsVersion,
+    };
 
     /// Surroundings made up for a test.
     struct Surroundings {
         variables: Vec<(&'static str, OsString)>,
         has_run_directory: bool,
         user: Result<String, String>,
+        /// Below `/home/me`, with permissions; all belong to `me`.
+        files: Vec<(&'static str, u32, &'static str)>,
+    }
+
+    impl Surroundings {
+        fn find(&self, path: &Path) -> Option<&(&'static str, u32, &'static str)> {
+            let mut files = self.files.iter();
+            files.find(|(name, _, _)| Path::new("/home/me").join(name) == path)
+        }
     }
 
     impl Environment for Surroundings {
@@ -301,6 +316,23 @@ mod tests {
         fn has_directory(&self, path: &Path) -> bool {
             self.has_run_directory && path == Path::new("/var/run/postgresql")
         }
+
+        fn home_directory(&self) -> Option<PathBuf> {
+            Some("/home/me".into())
+        }
+
+        fn file(&self, path: &Path) -> Option<FileFacts> {
+            self.find(path).map(|(_, mode, _)| FileFacts {
+                is_plain: true,
+                is_of_root: false,
+                mode: *mode,
+            })
+        }
+
+        fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+            let file = self.find(path).map(|(_, _, text)| text.as_bytes().to_vec());
+            file.ok_or_else(|| io::ErrorKind::NotFound.into())
+        }
     }
 
     fn surroundings(variables: &[(&'static str, &str)]) -> Surroundings {
@@ -311,6 +343,14 @@ mod tests {
                 .collect(),
             has_run_directory: true,
             user: Ok("me".to_owned()),
+            files: Vec::new(),
+        }
+    }
+
+    fn with_files(files: &[(&'static str, u32, &'static str)]) -> Surroundings {
+        Surroundings {
+            files: files.to_vec(),
+            ..surroundings(&[])
         }
     }
 
@@ -478,7 +518,7 @@ mod tests {
         assert_eq!((target.password, target.options), (None, None));
         assert_eq!(target.application_name, "pgmark");
         let target = resolve(&database("fallback_application_name=f"), &[]);
-        assert_eq!(target.application_name, "f");
+        assert_eq!(target.application_name, "pgmark");
     }
 
     #[test]
@@ -650,7 +690,7 @@ mod tests {
             (
                 "host=h sslmode=verify-ca",
                 &[],
-                "root certificate file \".postgresql/root.crt\" does not exist",
+                "root certificate file \"/home/me/.postgresql/root.crt\" does not exist",
                 Some(
                     "Provide the file, use the system's trusted roots with sslrootcert=system, or an \
                      sslmode that verifies nothing.",
@@ -701,6 +741,149 @@ mod tests {
             error.to_string(),
             "environment variable PGHOST is not valid UTF-8"
         );
+    }
+
+    #[test]
+    fn files_for_encryption_lie_in_the_users_directory() {
+        let files = with_files(&[
+            (".postgresql/root.crt", 0o644, ""),
+            (".postgresql/root.crl", 0o644, ""),
+            (".postgresql/postgresql.crt", 0o644, ""),
+            (".postgresql/postgresql.key", 0o600, ""),
+        ]);
+        let directory = Path::new("/home/me/.postgresql");
+        let tls = |string| Target::resolve(&database(string), &files).unwrap().tls;
+        let all = tls("host=h sslmode=verify-full");
+        assert_eq!(all.mode, SslMode::VerifyFull);
+        assert_eq!(all.roots, Roots::File(directory.join("root.crt")));
+        assert_eq!(all.revocation_list, Some(directory.join("root.crl")));
+        let certificate = ClientCertificate {
+            certificate: directory.join("postgresql.crt"),
+            key: directory.join("postgresql.key"),
+        };
+        assert_eq!(all.client_certificate, Some(certificate));
+        let other = tls("host=h sslrootcert=system sslcrldir=/crl sslcert=/absent sslsni=0");
+        assert_eq!(
+            (other.mode, other.roots),
+            (SslMode::VerifyFull, Roots::System)
+        );
+        assert_eq!(
+            (other.revocation_list, other.client_certificate),
+            (None, None)
+        );
+        assert_eq!(other.revocation_directory, Some("/crl".into()));
+        assert!(!other.send_host_name);
+        for none_shown in [
+            "host=h sslmode=disable",
+            "host=h sslcertmode=disable",
+            "host=/tmp",
+        ] {
+            assert_eq!(tls(none_shown).client_certificate, None, "{none_shown}");
+        }
+        let versions = tls("ssl_min_protocol_version=TLSv1.1 ssl_max_protocol_version=tlsv1.3");
+        assert_eq!(versions.min_version, Some(TlsVersion::V1_2));
+        assert_eq!(versions.max_version, Some(TlsVersion::V1_3));
+    }
+
+    #[test]
+    fn an_unfit_key_is_an_error_where_encryption_is_required() {
+        let certificate = (".postgresql/postgresql.crt", 0o644, "");
+        for (key, is_fit) in [
+            (Some(0o600), true),
+            (Some(0o400), true),
+            (Some(0o640), false),
+            (Some(0o604), false),
+            (None, false),
+        ] {
+            let key = key.map(|mode| (".postgresql/postgresql.key", mode, ""));
+            let files: Vec<_> = [certificate].into_iter().chain(key).collect();
+            let files = with_files(&files);
+            let required = Target::resolve(&database("host=h sslmode=require"), &files);
+            assert_eq!(required.is_ok(), is_fit, "{key:?}");
+            let preferred = Target::resolve(&database("host=h"), &files).unwrap();
+            assert_eq!(preferred.tls.client_certificate.is_some(), is_fit);
+            assert_eq!(preferred.warnings.is_empty(), is_fit);
+        }
+    }
+
+    #[test]
+    fn what_the_user_should_know_is_handed_out() {
+        let told = |string: &str, surroundings: &Surroundings| {
+            let target = Target::resolve(&database(string), surroundings).unwrap();
+            let lines: Vec<String> = target.warnings.iter().map(Warning::to_string).collect();
+            lines.join("|")
+        };
+        let visible = "a password on the command line is visible to other users in the process \
+                       list; use PGPASSWORD or a password file";
+        let readable = with_files(&[(".pgpass", 0o644, "*:*:*:*:p")]);
+        let cases = [
+            ("d", surroundings(&[("PGPASSWORD", "p")]), ""),
+            ("password=p", surroundings(&[]), visible),
+            ("postgres://u:p@h", surroundings(&[]), visible),
+            ("d", with_files(&[(".pgpass", 0o600, "*:*:*:*:p")]), ""),
+            (
+                "d",
+                readable,
+                "password file \"/home/me/.pgpass\" has group or world access and is not used; \
+                 permissions should be u=rw (0600) or less",
+            ),
+            (
+                "sslcrl=/absent",
+                surroundings(&[]),
+                "certificate revocation list \"/absent\" does not exist",
+            ),
+        ];
+        for (string, surroundings, expected) in cases {
+            assert_eq!(told(string, &surroundings), expected, "{string}");
+        }
+    }
+
+    #[test]
+    fn login_and_network_settings_reach_the_target() {
+        let target = resolve(
+            &database(
+                "host=h target_session_attrs=prefer-standby load_balance_hosts=random \
+                 channel_binding=require require_auth=!md5,!password requirepeer=postgres \
+                 min_protocol_version=3.2 keepalives=0 keepalives_idle=7 keepalives_interval=8 \
+                 keepalives_count=9 tcp_user_timeout=10 sslnegotiation=direct sslmode=require",
+            ),
+            &[],
+        );
+        assert_eq!(target.session_attributes, SessionAttributes::PreferStandby);
+        assert_eq!(target.host_order, HostOrder::Random);
+        assert_eq!(target.login.channel_binding, ChannelBindingMode::Require);
+        let required = target.login.required.expect("methods are named");
+        assert!(required.forbidden);
+        let methods = [AuthenticationMethod::Md5, AuthenticationMethod::Password];
+        assert_eq!(required.methods, methods);
+        assert_eq!(target.login.required_peer.as_deref(), Some("postgres"));
+        assert_eq!(target.min_protocol, ProtocolVersion::V3_2);
+        assert_eq!(target.max_protocol, ProtocolVersion::V3_2);
+        let keepalive = KeepaliveSettings {
+            enabled: false,
+            idle_s: 7,
+            interval_s: 8,
+            count: 9,
+            user_timeout_ms: 10,
+        };
+        assert_eq!(target.keepalive, keepalive);
+        assert_eq!(target.tls.negotiation, SslNegotiation::Direct);
+    }
+
+    #[test]
+    fn no_message_shows_a_part_of_a_password() {
+        for string in [
+            "password=two hush",
+            "password=two hush=x",
+            "postgres://u:hush/x@h/d",
+            "postgres://u:p@hush@h/d",
+            "postgres://h/d?password=a&hush",
+            "password=%hush sslmode=x",
+        ] {
+            let error = Target::resolve(&database(string), &surroundings(&[])).expect_err(string);
+            let error = crate::error::Error::from(error);
+            assert!(!format!("{error} {error:?}").contains("hush"), "{error}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod signals;
 mod status;
 mod supervise;
 mod threads;
+mod unheeded;
 
 pub use signals::Signals;
 pub use status::ExitStatus;
@@ -18,12 +19,13 @@ pub use status::ExitStatus;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use crate::conninfo::Target;
+use crate::conninfo::{Target, Warning};
 use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::Error;
 use crate::init;
 use crate::plan::{InitPlan, Plan, RunPlan, ServerChoice, Text};
+use crate::program::Program;
 use crate::report;
 use crate::result::RunResult;
 use crate::time::Clock;
@@ -46,6 +48,13 @@ pub struct Surroundings<'a> {
 /// Whatever keeps it from being done; the caller reports it and ends with
 /// [`ExitStatus::of_error`].
 pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, Error> {
+    if let Some(target) = given_target(&plan) {
+        // What only initialises has no clients, and the control connection heeds everything.
+        if matches!(plan, Plan::Run(_)) {
+            unheeded::refuse(target)?;
+        }
+        warn_of(target, &around.console);
+    }
     match plan {
         Plan::Show(Text::Stdout(text)) => Ok(print(&text, around)),
         Plan::Show(Text::Stderr(text)) => {
@@ -64,6 +73,28 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
             Ok(print(&report::preview(&plan), around))
         }
         Plan::Run(plan) => run_benchmark(*plan, &Signals::catch()?, around),
+    }
+}
+
+/// The server that the user named or left to the defaults, if it is to be one that is there.
+fn given_target(plan: &Plan) -> Option<&Target> {
+    match plan {
+        Plan::Show(_) => None,
+        Plan::Init(plan) => Some(&plan.target),
+        Plan::Run(plan) => match &plan.server {
+            ServerChoice::Given(target) => Some(target),
+            ServerChoice::Temporary { .. } => None,
+        },
+    }
+}
+
+/// Says what is odd about the settings of the connection. Of a password among its arguments pgbench
+/// says nothing, and so does who stands in for it.
+fn warn_of(target: &Target, console: &Console) {
+    for warning in &target.warnings {
+        if *warning != Warning::PasswordInArguments || console.program() == Program::Pgmark {
+            console.warning(&warning.to_string());
+        }
     }
 }
 

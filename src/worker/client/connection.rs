@@ -80,6 +80,8 @@ impl Client {
         if self.endpoint().is_none() {
             return self.give_up(env);
         }
+        // Nothing is encrypted here, so that there is no second way to the same address.
+        self.attempt.attempts.go_on_plain();
         if self.attempt.must_be_encrypted() {
             self.attempt.attempts.fail(AttemptFailure::NoTls);
             return self.give_up(env);
