@@ -1,16 +1,15 @@
 //! What all workers of a run share and none of them changes.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 use crate::conninfo::{Addresses, Secret, Target};
-use crate::event::SqlState;
 use crate::plan::{Pacing, RunPlan, deal};
 use crate::protocol::{ChannelBinding, Startup};
 use crate::random::{Generator, Seeds};
 use crate::schedule::Schedule;
 use crate::script::{Automatic, Script, Sql, Variables};
 use crate::time::Clock;
+use crate::told::{FirstErrors, NoticeBook, Pooling};
 use crate::values::ValueSources;
 
 /// The plan of a run with what the server told about itself.
@@ -30,6 +29,10 @@ pub struct RunContext {
     pub schedule: Option<Schedule>,
     /// Which kinds of errors have been told.
     pub first_errors: FirstErrors,
+    /// Which kinds of notices came, and how often.
+    pub notices: NoticeBook,
+    /// Whether a pooler stands in the way of prepared statements.
+    pub pooling: Pooling,
     /// Seeds of all streams.
     pub seeds: Seeds,
     /// Names of the prepared statements, by number of the SQL command.
@@ -66,6 +69,8 @@ impl RunContext {
                 }
             },
             first_errors: FirstErrors::default(),
+            notices: NoticeBook::default(),
+            pooling: Pooling::default(),
             clock,
             values,
             target,
@@ -143,22 +148,5 @@ impl RunContext {
             login: &self.target.login,
             max_protocol: self.target.max_protocol,
         }
-    }
-}
-
-/// SQLSTATEs of failed transactions that have been told of, over all threads.
-#[derive(Debug, Default)]
-pub struct FirstErrors(Mutex<Vec<SqlState>>);
-
-impl FirstErrors {
-    /// Whether this is asked for `sqlstate` for the first time. Takes a lock: each thread asks once
-    /// for each SQLSTATE.
-    pub fn is_first(&self, sqlstate: SqlState) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = !told.contains(&sqlstate);
-        if first {
-            told.push(sqlstate);
-        }
-        first
     }
 }

@@ -291,7 +291,7 @@ pub struct Message {
     /// How it is prefixed.
     pub level: Level,
     /// The text: one line or several, without a trailing newline. Bytes of the server that are not
-    /// UTF-8 have been replaced.
+    /// UTF-8 are shown as `\xe9`.
     pub text: String,
 }
 

@@ -30,6 +30,7 @@
 //! | [`script`] | text in, commands out; evaluation | I/O, time, protocol |
 //! | [`protocol`] | a session without a socket: bytes in, bytes and events out | sockets, time |
 //! | [`context`] | what all workers of a run share: the plan, and what the server told | threads |
+//! | [`told`] | what is told once in a run and otherwise counted | printing |
 //! | [`values`] | files of values for scripts: read before the run, rows handed out during it | formatting |
 //! | [`tls`] | encryption as libpq's settings ask for it: whom to believe, what SCRAM binds to | sockets |
 //! | [`transport`] | one non-blocking socket; beside the loop, names looked up and cancellations sent | clients, scripts |
@@ -107,6 +108,7 @@ pub mod sqlstate;
 pub mod stats;
 pub mod time;
 pub mod tls;
+pub mod told;
 pub mod transport;
 pub mod users;
 pub mod values;

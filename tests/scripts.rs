@@ -257,14 +257,21 @@ fn copy_ends_the_client_with_one_error() {
         }
     }
     for mode in ["extended", "prepared"] {
-        let script = "\\startpipeline\nSELECT 1;\nCOPY (SELECT 1) TO STDOUT;\n\\endpipeline\n";
-        let finished = pgmark(server)
-            .args("-t 1 -M")
-            .arg(mode)
-            .script(script)
-            .run()
-            .expect_status(2);
-        assert_eq!(errors_about(&finished, "COPY"), 1, "{mode} {finished}");
+        for copy in [
+            "COPY (SELECT 1) TO STDOUT",
+            "COPY copied FROM STDIN",
+            "/* hidden */ COPY copied FROM STDIN",
+        ] {
+            let finished = pgmark(server)
+                .args("-t 1 -M")
+                .arg(mode)
+                .script(&format!(
+                    "\\startpipeline\nSELECT 1;\n{copy};\nSELECT 2;\n\\endpipeline\n"
+                ))
+                .run()
+                .expect_status(2);
+            assert_eq!(errors_about(&finished, "COPY"), 1, "{mode} {finished}");
+        }
     }
 }
 

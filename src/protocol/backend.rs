@@ -115,6 +115,16 @@ impl<'a> RowDescription<'a> {
 pub struct DataRow<'a> {
     columns: u16,
     body: &'a [u8],
+    omitted: Option<OmittedValue>,
+}
+
+/// A value that is too long to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OmittedValue {
+    /// Number of its column, from 0.
+    pub column: usize,
+    /// Its length.
+    pub bytes: usize,
 }
 
 impl<'a> DataRow<'a> {
@@ -126,7 +136,16 @@ impl<'a> DataRow<'a> {
             Self::read_value(&mut reader)?;
         }
         reader.finish()?;
-        Ok(DataRow { columns, body })
+        Ok(DataRow {
+            columns,
+            body,
+            omitted: None,
+        })
+    }
+
+    /// The same row, of which a value has been left out.
+    pub(super) fn without(self, omitted: Option<OmittedValue>) -> Self {
+        DataRow { omitted, ..self }
     }
 
     /// How many values there are.
@@ -134,7 +153,14 @@ impl<'a> DataRow<'a> {
         usize::from(self.columns)
     }
 
-    /// The values as text in the client encoding, from left to right; `None` for NULL.
+    /// The first of the wanted values that were left out, because the row is longer than what is
+    /// kept of one. They look like NULL.
+    pub fn omitted(&self) -> Option<OmittedValue> {
+        self.omitted
+    }
+
+    /// The values as text in the client encoding, from left to right; `None` for NULL, and perhaps in
+    /// a column that is not wanted.
     pub fn values(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
         let mut reader = Reader::new(self.body);
         std::iter::from_fn(move || Self::read_value(&mut reader).ok())
@@ -159,7 +185,7 @@ pub struct ServerMessage<'a> {
 }
 
 impl<'a> ServerMessage<'a> {
-    pub(super) fn parse(body: &'a [u8]) -> Result<Self, Problem> {
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Problem> {
         let mut reader = Reader::new(body);
         while reader.u8()? != 0 {
             reader.string()?;
@@ -222,6 +248,12 @@ impl<'a> ServerMessage<'a> {
 }
 
 impl<'a> ServerMessage<'a> {
+    /// Severity and primary message, without what else belongs to it.
+    pub fn headline(&self) -> String {
+        let severity = self.field(b'S').unwrap_or_else(|| self.severity());
+        format!("{}:  {}", Shown(severity), Shown(self.message()))
+    }
+
     /// The message as libpq prints it, with the line of the statement that it points at.
     pub fn with_statement(self, statement: &'a [u8]) -> impl std::fmt::Display + use<'a> {
         Explained {
@@ -233,7 +265,8 @@ impl<'a> ServerMessage<'a> {
 
 impl std::fmt::Display for ServerMessage<'_> {
     /// As libpq prints it: the message, and a line each for detail, hint, internal query and
-    /// context. Bytes that are not UTF-8 are replaced. No newline at the end.
+    /// context. Bytes that are not UTF-8, as other client encodings have them, are shown as `\xe9`. No
+    /// newline at the end.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let explained = Explained {
             message: *self,
@@ -252,9 +285,7 @@ struct Explained<'a> {
 impl std::fmt::Display for Explained<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Explained { message, statement } = self;
-        let text = String::from_utf8_lossy;
-        let severity = message.field(b'S').unwrap_or_else(|| message.severity());
-        write!(f, "{}:  {}", text(severity), text(message.message()))?;
+        f.write_str(&message.headline())?;
         if let Some(position) = message.position() {
             match statement.and_then(|statement| excerpt(statement, position)) {
                 Some(lines) => write!(f, "\n{lines}")?,
@@ -263,15 +294,30 @@ impl std::fmt::Display for Explained<'_> {
         }
         for (kind, label) in [(b'D', "DETAIL"), (b'H', "HINT"), (b'q', "QUERY")] {
             if let Some(value) = message.field(kind) {
-                write!(f, "\n{label}:  {}", text(value))?;
+                write!(f, "\n{label}:  {}", Shown(value))?;
             }
         }
         // libpq shows the context of errors and leaves out that of notices.
         match (message.severity(), message.field(b'W')) {
             (b"ERROR" | b"FATAL" | b"PANIC", Some(context)) => {
-                write!(f, "\nCONTEXT:  {}", text(context))
+                write!(f, "\nCONTEXT:  {}", Shown(context))
             }
             (_, Some(_) | None) => Ok(()),
         }
+    }
+}
+
+/// Text in whatever encoding, so that nothing of it is lost: what is no UTF-8 as `\xe9`.
+struct Shown<'a>(&'a [u8]);
+
+impl std::fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            f.write_str(chunk.valid())?;
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
     }
 }

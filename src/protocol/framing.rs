@@ -1,11 +1,14 @@
 //! Cuts the byte stream into messages. Whole messages are handed on where they lie; only a message
-//! that the end of the input cuts is copied, and what nobody wants is skipped by count.
+//! that the end of the input cuts is copied, a row only as far as it is wanted; and what nobody wants
+//! is skipped by count.
 //!
 //! Knows lengths and types, not what a message means at this moment.
 
 use postgres_protocol::message::backend::{self, Header};
 
+use super::backend::OmittedValue;
 use super::error::ProtocolError;
+use super::sieve::{Sieve, Wanted};
 
 /// Type byte and length.
 const HEADER_BYTES: usize = 5;
@@ -14,9 +17,9 @@ const HEADER_BYTES: usize = 5;
 /// for a sign that it has lost step, and so do we.
 const SHORT_MESSAGE_BYTES_MAX: usize = 30_000;
 
-/// Bound on rows, row descriptions, errors, notices and notifications that are wanted whole. A
-/// server could send 1 GiB; thousands of clients that each keep such a row would not fit into
-/// memory. Nothing is reserved for a length that is only announced.
+/// Bound on row descriptions, errors, notices and notifications, which are taken whole. A server
+/// could send 1 GiB; thousands of clients that each keep such a message would not fit into memory.
+/// Nothing is reserved for a length that is only announced.
 const LONG_MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// A buffer that grew beyond this for one message is given back, so that thousands of mostly idle
@@ -62,6 +65,9 @@ pub(super) struct Inbox {
     spill_spent: bool,
     /// Bytes still to be skipped.
     skip_bytes: usize,
+    /// The row that is spilled, as far as it is wanted.
+    sieve: Option<Sieve>,
+    wanted: Wanted,
 }
 
 impl Inbox {
@@ -70,6 +76,13 @@ impl Inbox {
         self.spill.shrink_to(SPILL_BYTES_KEPT);
         self.spill_spent = false;
         self.skip_bytes = 0;
+        self.sieve = None;
+        self.wanted.set_rows(false);
+    }
+
+    /// Which rows and columns are wanted from now on.
+    pub(super) fn wanted(&mut self) -> &mut Wanted {
+        &mut self.wanted
     }
 
     /// The next message, or `None` when all input is used up. Rows are skipped unless they are
@@ -77,19 +90,27 @@ impl Inbox {
     pub(super) fn next<'i>(
         &mut self,
         input: &mut &'i [u8],
-        rows_wanted: bool,
         state: &'static str,
     ) -> Result<Option<Frame<'i>>, ProtocolError> {
         if self.spill_spent {
             self.spill.clear();
             self.spill.shrink_to(SPILL_BYTES_KEPT);
             self.spill_spent = false;
+            self.sieve = None;
         }
         self.skip_bytes -= take(input, self.skip_bytes).len();
-        if self.spill.is_empty() && input.len() >= HEADER_BYTES {
-            return self.next_in_place(input, rows_wanted, state);
+        if self.sieve.is_some() {
+            return self.sift(input, state);
         }
-        self.next_spilled(input, rows_wanted, state)
+        if self.spill.is_empty() && input.len() >= HEADER_BYTES {
+            return self.next_in_place(input, state);
+        }
+        self.next_spilled(input, state)
+    }
+
+    /// A value of the row that came out of the last [`Inbox::next`] that was too long to be kept.
+    pub(super) fn omitted(&self) -> Option<OmittedValue> {
+        self.sieve.as_ref()?.omitted()
     }
 
     /// The body of a frame that came out of the last [`Inbox::next`].
@@ -104,27 +125,24 @@ impl Inbox {
     fn next_in_place<'i>(
         &mut self,
         input: &mut &'i [u8],
-        rows_wanted: bool,
         state: &'static str,
     ) -> Result<Option<Frame<'i>>, ProtocolError> {
-        let (tag, body_bytes) = read_header(input, rows_wanted, state)?;
-        if is_skipped(tag, rows_wanted) {
+        let (tag, body_bytes) = self.read_header(input, state)?;
+        if self.is_skipped(tag) {
             take(input, HEADER_BYTES);
             return Ok(Some(self.skip(tag, body_bytes, input)));
         }
-        if input.len() - HEADER_BYTES < body_bytes {
-            self.spill.extend_from_slice(take(input, usize::MAX));
-            return Ok(None);
+        if input.len() - HEADER_BYTES >= body_bytes {
+            take(input, HEADER_BYTES);
+            let place = Place::Input(take(input, body_bytes));
+            return Ok(Some(Frame { tag, place }));
         }
-        take(input, HEADER_BYTES);
-        let place = Place::Input(take(input, body_bytes));
-        Ok(Some(Frame { tag, place }))
+        self.next_spilled(input, state)
     }
 
     fn next_spilled<'i>(
         &mut self,
         input: &mut &'i [u8],
-        rows_wanted: bool,
         state: &'static str,
     ) -> Result<Option<Frame<'i>>, ProtocolError> {
         let missing = HEADER_BYTES.saturating_sub(self.spill.len());
@@ -132,14 +150,38 @@ impl Inbox {
         if self.spill.len() < HEADER_BYTES {
             return Ok(None);
         }
-        let (tag, body_bytes) = read_header(&self.spill, rows_wanted, state)?;
-        if self.spill.len() == HEADER_BYTES && is_skipped(tag, rows_wanted) {
+        let (tag, body_bytes) = self.read_header(&self.spill, state)?;
+        if self.spill.len() == HEADER_BYTES && self.is_skipped(tag) {
             self.spill.clear();
             return Ok(Some(self.skip(tag, body_bytes, input)));
+        }
+        if tag == backend::DATA_ROW_TAG {
+            self.sieve = Some(Sieve::new(body_bytes, HEADER_BYTES));
+            return self.sift(input, state);
         }
         let missing = HEADER_BYTES + body_bytes - self.spill.len();
         self.spill.extend_from_slice(take(input, missing));
         self.spill_spent = self.spill.len() == HEADER_BYTES + body_bytes;
+        let place = Place::Spill;
+        Ok(self.spill_spent.then_some(Frame { tag, place }))
+    }
+
+    /// Reads on in the row that is spilled.
+    fn sift<'i>(
+        &mut self,
+        input: &mut &'i [u8],
+        state: &'static str,
+    ) -> Result<Option<Frame<'i>>, ProtocolError> {
+        let Some(sieve) = &mut self.sieve else {
+            return Ok(None);
+        };
+        let tag = backend::DATA_ROW_TAG;
+        let complete = sieve.read(input, &self.wanted, &mut self.spill);
+        self.spill_spent = complete.map_err(|problem| ProtocolError::Malformed {
+            state,
+            message: "DataRow",
+            problem,
+        })?;
         let place = Place::Spill;
         Ok(self.spill_spent.then_some(Frame { tag, place }))
     }
@@ -154,61 +196,58 @@ impl Inbox {
 
     /// Memory held for a message that has not arrived completely.
     pub(super) fn held_bytes(&self) -> usize {
-        self.spill.capacity()
+        self.spill.capacity() + self.wanted.held_bytes()
+    }
+
+    /// Type and length of the body, both checked. `bytes` holds at least a header.
+    fn read_header(&self, bytes: &[u8], state: &'static str) -> Result<(u8, usize), ProtocolError> {
+        let tag = bytes[0];
+        let Some(message) = message_name(tag) else {
+            return Err(ProtocolError::UnknownMessage { state, tag });
+        };
+        let length = i32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
+        let allowed = body_bytes_max(tag);
+        let body_bytes = Header::parse(bytes)
+            .ok()
+            .flatten()
+            .and_then(|header| usize::try_from(header.len() - 4).ok());
+        match body_bytes {
+            Some(bytes) if bytes <= allowed || self.is_skipped(tag) => Ok((tag, bytes)),
+            Some(bytes) if allowed == LONG_MESSAGE_BYTES_MAX => Err(ProtocolError::TooLong {
+                state,
+                message,
+                bytes,
+                allowed,
+            }),
+            Some(_) | None => Err(ProtocolError::Length {
+                state,
+                message,
+                length,
+            }),
+        }
+    }
+
+    fn is_skipped(&self, tag: u8) -> bool {
+        match tag {
+            backend::DATA_ROW_TAG | backend::ROW_DESCRIPTION_TAG => !self.wanted.rows(),
+            backend::COPY_DATA_TAG => true,
+            _ => false,
+        }
     }
 }
 
 /// Splits off the first `count` bytes, or all if there are fewer.
-fn take<'i>(input: &mut &'i [u8], count: usize) -> &'i [u8] {
+pub(super) fn take<'i>(input: &mut &'i [u8], count: usize) -> &'i [u8] {
     let (taken, rest) = input.split_at(count.min(input.len()));
     *input = rest;
     taken
 }
 
-/// Type and length of the body, both checked. `bytes` holds at least a header.
-fn read_header(
-    bytes: &[u8],
-    rows_wanted: bool,
-    state: &'static str,
-) -> Result<(u8, usize), ProtocolError> {
-    let tag = bytes[0];
-    let Some(message) = message_name(tag) else {
-        return Err(ProtocolError::UnknownMessage { state, tag });
-    };
-    let length = i32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
-    let allowed = body_bytes_max(tag);
-    let body_bytes = Header::parse(bytes)
-        .ok()
-        .flatten()
-        .and_then(|header| usize::try_from(header.len() - 4).ok());
-    match body_bytes {
-        Some(bytes) if bytes <= allowed || is_skipped(tag, rows_wanted) => Ok((tag, bytes)),
-        Some(bytes) if allowed == LONG_MESSAGE_BYTES_MAX => Err(ProtocolError::TooLong {
-            state,
-            message,
-            bytes,
-            allowed,
-        }),
-        Some(_) | None => Err(ProtocolError::Length {
-            state,
-            message,
-            length,
-        }),
-    }
-}
-
-fn is_skipped(tag: u8, rows_wanted: bool) -> bool {
-    match tag {
-        backend::DATA_ROW_TAG | backend::ROW_DESCRIPTION_TAG => !rows_wanted,
-        backend::COPY_DATA_TAG => true,
-        _ => false,
-    }
-}
-
 fn body_bytes_max(tag: u8) -> usize {
     match tag {
-        backend::DATA_ROW_TAG
-        | backend::ROW_DESCRIPTION_TAG
+        // What is kept of a row has a bound of its own.
+        backend::DATA_ROW_TAG => i32::MAX as usize,
+        backend::ROW_DESCRIPTION_TAG
         | backend::ERROR_RESPONSE_TAG
         | backend::NOTICE_RESPONSE_TAG
         | backend::NOTIFICATION_RESPONSE_TAG => LONG_MESSAGE_BYTES_MAX,

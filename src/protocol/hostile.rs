@@ -3,36 +3,41 @@
 
 use crate::conninfo::{LoginSettings, ProtocolVersion};
 
-use super::{ChannelBinding, Event, ProtocolError, Session, Startup};
+use super::{ChannelBinding, Event, ProtocolError, SESSION_BYTES_MAX, Session, Startup};
 
 /// Bytes of input handed over at once; small, so that messages are cut in many places.
 const PIECE_BYTES_MAX: usize = 251;
+
+/// What a session holds of its own accord: its place in a login, replies owed, a packet to be sent.
+const OWN_BYTES_MAX: usize = 8192;
 
 /// Feeds `data` to a session and reads every event to the last byte. The first bytes choose where
 /// the session stands and what it has asked for, so that all states are reached.
 ///
 /// # Panics
 /// If the session breaks one of its promises: all input is used up, and what it holds is bounded by
-/// what it was sent.
+/// what it was sent, and never beyond [`SESSION_BYTES_MAX`].
 pub fn drive_hostile(data: &[u8]) {
     let [choice, statements, rest @ ..] = data else {
         return;
     };
     let mut session = begin(*choice);
-    let mut sent_bytes = rest.len() + 4096;
+    let mut sent_bytes = rest.len() + OWN_BYTES_MAX;
     for number in 0..*statements % 8 {
         queue(&mut session, choice.wrapping_add(number));
     }
     for piece in rest.chunks(1 + usize::from(*choice) % PIECE_BYTES_MAX) {
         session.want_rows(piece[0] % 2 == 0);
+        session.want_columns([piece[0] % 4 == 0, true, piece[0] % 8 == 0]);
         if read(&mut session, piece).is_err() {
             return;
         }
         sent_bytes += session.output().len();
         session.consume_output(session.output().len());
+        let held_bytes = session.held_bytes();
         assert!(
-            session.held_bytes() <= 2 * sent_bytes,
-            "a session holds more than it was sent"
+            held_bytes <= 2 * sent_bytes && held_bytes <= SESSION_BYTES_MAX,
+            "a session holds {held_bytes} bytes after {sent_bytes}"
         );
     }
 }

@@ -18,6 +18,7 @@ mod recordings;
 mod replies;
 #[cfg(test)]
 mod scram_server;
+mod sieve;
 #[cfg(test)]
 mod tests;
 
@@ -31,10 +32,11 @@ use backend::{Problem, Reader};
 use framing::{Frame, Inbox};
 use replies::{Expected, Replies};
 
-pub use backend::{DataRow, RowDescription, ServerMessage};
+pub use backend::{DataRow, OmittedValue, RowDescription, ServerMessage};
 pub use error::ProtocolError;
 pub use frontend::{ChannelBinding, Startup};
 pub use hostile::drive_hostile;
+pub use sieve::ROW_BYTES_MAX;
 
 /// One client's side of a connection.
 ///
@@ -47,7 +49,6 @@ pub struct Session {
     inbox: Inbox,
     output: BytesMut,
     replies: Replies,
-    rows_wanted: bool,
     status: TransactionStatus,
     /// What was asked for, or what the server made of it.
     version: ProtocolVersion,
@@ -89,6 +90,11 @@ const KEPT_PARAMETERS: [&str; 6] = [
 
 /// Lengths of a cancel key: 4 bytes up to protocol 3.0, at most 256 from 3.2 on.
 const CANCEL_SECRET_BYTES: std::ops::RangeInclusive<usize> = 4..=256;
+
+/// Bound on the memory that a server can make a session take: one long message or what is wanted of
+/// one row, in a buffer that doubles when it grows; the header of each of 65,535 columns; and the
+/// settings that are kept. What the caller itself queues comes on top.
+pub const SESSION_BYTES_MAX: usize = 2 * (ROW_BYTES_MAX + (512 << 10));
 
 /// Whether a transaction block is open on the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -187,7 +193,6 @@ impl Session {
         self.inbox.clear();
         self.output.clear();
         self.replies.clear();
-        self.rows_wanted = false;
         self.status = TransactionStatus::Idle;
         self.server.process_id = None;
         self.server.parameters = Default::default();
@@ -209,7 +214,7 @@ impl Session {
                 *input = &[];
             }
             let state = self.state();
-            let Some(frame) = self.inbox.next(input, self.rows_wanted, state)? else {
+            let Some(frame) = self.inbox.next(input, state)? else {
                 self.replies.end_telling();
                 return Ok(None);
             };
@@ -227,10 +232,17 @@ impl Session {
         }
     }
 
-    /// Whether rows and their descriptions are handed out from now on. Off at the start: they are
-    /// skipped then.
+    /// Whether rows and their descriptions are handed out from now on, with all columns. Off at the
+    /// start: they are skipped then.
     pub fn want_rows(&mut self, wanted: bool) {
-        self.rows_wanted = wanted;
+        self.inbox.wanted().set_rows(wanted);
+    }
+
+    /// Which columns of the rows are wanted, from the left, up to the next [`Session::want_rows`].
+    /// Values of others are skipped where the row does not lie in the input as a whole. At most
+    /// [`ROW_BYTES_MAX`] of a row are kept: values beyond that are left out, which the row tells.
+    pub fn want_columns(&mut self, wanted: impl IntoIterator<Item = bool>) {
+        self.inbox.wanted().set_columns(wanted);
     }
 
     /// Queues a simple query, its text written by `write`.
@@ -367,9 +379,14 @@ impl Session {
         written
     }
 
-    /// Memory held for a message that has not arrived completely.
+    /// Memory held for what came from the server and what is to be sent to it.
     fn held_bytes(&self) -> usize {
+        let parameters = self.server.parameters.iter().flatten();
         self.inbox.held_bytes()
+            + self.output.capacity()
+            + self.replies.held_bytes()
+            + self.server.cancel_secret.capacity()
+            + parameters.map(Vec::capacity).sum::<usize>()
     }
 
     /// What the session is doing, to complete "while …".
@@ -570,7 +587,9 @@ impl Session {
     ) -> Result<Event<'s>, ProtocolError> {
         let body = self.inbox.body(frame);
         let event = match frame.tag {
-            tags::DATA_ROW_TAG => DataRow::parse(body).map(Event::DataRow),
+            tags::DATA_ROW_TAG => {
+                DataRow::parse(body).map(|row| Event::DataRow(row.without(self.inbox.omitted())))
+            }
             tags::COMMAND_COMPLETE_TAG => read_text(body).map(Event::CommandComplete),
             tags::READY_FOR_QUERY_TAG => Ok(Event::Ready(self.status)),
             tags::ROW_DESCRIPTION_TAG => RowDescription::parse(body).map(Event::RowDescription),

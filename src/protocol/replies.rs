@@ -40,6 +40,8 @@ pub(super) struct Replies {
     unasked: usize,
     /// The server skips all that it gets before the next Sync.
     skipping: bool,
+    /// Data have been copied both ways since the server was last ready. There is no second time.
+    copied_both_ways: bool,
 }
 
 impl Replies {
@@ -48,6 +50,7 @@ impl Replies {
         self.reading = false;
         self.unasked = 0;
         self.skipping = false;
+        self.copied_both_ways = false;
     }
 
     pub(super) fn push(&mut self, expected: Expected) {
@@ -83,6 +86,11 @@ impl Replies {
             .count()
     }
 
+    /// Memory held.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.owed.capacity() * size_of::<Expected>()
+    }
+
     /// Notes a message that is part of a reply; false if it does not belong here.
     pub(super) fn accept(&mut self, tag: u8) -> bool {
         use Expected::*;
@@ -100,11 +108,17 @@ impl Replies {
             backend::COMMAND_COMPLETE_TAG | backend::EMPTY_QUERY_RESPONSE_TAG => {
                 (matches!(head, SimpleQuery | Execute), head == Execute)
             }
-            backend::READY_FOR_QUERY_TAG => (matches!(head, SimpleQuery | Sync), true),
+            backend::READY_FOR_QUERY_TAG => {
+                self.copied_both_ways = false;
+                (matches!(head, SimpleQuery | Sync), true)
+            }
+            COPY_BOTH_RESPONSE_TAG => {
+                let again = std::mem::replace(&mut self.copied_both_ways, true);
+                (!again && matches!(head, SimpleQuery | Execute), false)
+            }
             backend::DATA_ROW_TAG
             | backend::COPY_IN_RESPONSE_TAG
             | backend::COPY_OUT_RESPONSE_TAG
-            | COPY_BOTH_RESPONSE_TAG
             | backend::COPY_DATA_TAG
             | backend::COPY_DONE_TAG => (matches!(head, SimpleQuery | Execute), false),
             _ => (false, false),

@@ -1154,6 +1154,61 @@ fn a_buffer_that_grew_for_one_row_is_given_back() {
 }
 
 #[test]
+fn of_a_large_row_only_what_is_wanted_is_held() {
+    const VALUE_BYTES: u32 = 96 << 20;
+    for wanted in [false, true] {
+        let mut session = running();
+        simple(&mut session);
+        session.want_rows(true);
+        session.want_columns([true, wanted, true]);
+        let row_bytes = 4 + 2 + 4 + 1 + 4 + VALUE_BYTES + 4 + 1;
+        let mut input = [b"D", &row_bytes.to_be_bytes()[..], b"\0\x03\0\0\0\x01a"].concat();
+        input.extend_from_slice(&VALUE_BYTES.to_be_bytes());
+        let mut told = Vec::new();
+        feed(&mut session, &input, &mut told).unwrap();
+        for _ in 0..VALUE_BYTES >> 16 {
+            feed(&mut session, &[b'x'; 1 << 16], &mut told).unwrap();
+            assert!(session.held_bytes() < 1000, "{}", session.held_bytes());
+        }
+        let mut rest = &b"\0\0\0\x01zC\0\0\0\x05\0"[..];
+        let Ok(Some(Event::DataRow(row))) = session.advance(&mut rest) else {
+            panic!("the row is complete");
+        };
+        let values: Vec<_> = row.values().collect();
+        assert_eq!(values, [Some(&b"a"[..]), None, Some(b"z")]);
+        let (column, bytes) = (1, VALUE_BYTES as usize);
+        let omitted = wanted.then_some(OmittedValue { column, bytes });
+        assert_eq!(row.omitted(), omitted);
+        feed(&mut session, rest, &mut told).unwrap();
+        assert_eq!(told, ["done "], "the session is in step");
+    }
+}
+
+#[test]
+fn the_longest_that_is_taken_stays_within_the_bound() {
+    let length = |bytes: usize| (bytes as u32).to_be_bytes();
+    let notice = [b"N", &length(4 + ROW_BYTES_MAX)[..]].concat();
+    let columns = usize::from(u16::MAX);
+    let row_bytes = 2 + 4 * columns + ROW_BYTES_MAX;
+    let mut row = [b"D", &length(4 + row_bytes)[..], b"\xff\xff"].concat();
+    row.extend(b"\xff\xff\xff\xff".repeat(columns - 1));
+    let value_bytes = ROW_BYTES_MAX - 4 * columns - 7;
+    row.extend_from_slice(&length(value_bytes));
+    for (head, rest_bytes) in [(notice, ROW_BYTES_MAX), (row, value_bytes)] {
+        let mut session = running();
+        simple(&mut session);
+        session.want_rows(true);
+        feed(&mut session, &head, &mut Vec::new()).unwrap();
+        // All but the last byte, since the contents of the notice are none.
+        for piece in vec![b'x'; rest_bytes - 1].chunks(1 << 16) {
+            feed(&mut session, piece, &mut Vec::new()).unwrap();
+            assert!(session.held_bytes() <= SESSION_BYTES_MAX);
+        }
+        assert!(session.held_bytes() >= rest_bytes, "it is kept");
+    }
+}
+
+#[test]
 fn a_refused_copy_keeps_pipelines_in_step() {
     // The server ignores a Sync that it meets while it waits for data, so the refusal brings its
     // own; with more statements behind it the server resumes at the Sync after them.
@@ -1243,6 +1298,28 @@ fn a_copy_that_was_refused_is_not_asked_for_again() {
             );
         }
     }
+}
+
+#[test]
+fn a_copy_both_ways_is_ended_once() {
+    let copy_both = b"W\0\0\0\x07\0\0\0";
+    let mut session = running();
+    simple(&mut session);
+    session.consume_output(session.output().len());
+    let mut told = Vec::new();
+    feed(&mut session, copy_both, &mut told).unwrap();
+    assert_eq!(session.output(), b"c\0\0\0\x04");
+    let rest = b"d\0\0\0\x05xc\0\0\0\x04C\0\0\0\x05\0Z\0\0\0\x05I";
+    feed(&mut session, rest, &mut told).unwrap();
+    assert_eq!(told, ["copy Both", "done ", "ready Idle"]);
+
+    simple(&mut session);
+    feed(&mut session, copy_both, &mut told).unwrap();
+    let result = feed(&mut session, copy_both, &mut told);
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "unexpected CopyBothResponse message from the server while waiting for the result of a statement"
+    );
 }
 
 #[test]
@@ -1369,7 +1446,13 @@ fn server_messages_give_their_fields() {
     let bare = ServerMessage::parse(b"SFATAL\0C4\xff001\0M\xff\0\0").unwrap();
     assert!(bare.is_fatal());
     assert_eq!(bare.sqlstate().as_str(), "");
-    assert_eq!(bare.to_string(), "FATAL:  \u{fffd}");
+    assert_eq!(bare.to_string(), "FATAL:  \\xff");
+    let latin1 =
+        ServerMessage::parse(b"SFEHLER\0C42P01\0MRelation \xbbt\xe9\xab fehlt\0\0").unwrap();
+    assert_eq!(
+        latin1.to_string(),
+        "FEHLER:  Relation \\xbbt\\xe9\\xab fehlt"
+    );
 }
 
 #[test]
@@ -1379,9 +1462,26 @@ fn a_password_never_shows_in_debug_output() {
     assert!(!format!("{session:?} {:?}", login_as("me")).contains("pencil"));
 }
 
+const MESSAGE_TYPES: &[u8] = b"RKSZTDCIENA123nsGHWdctv";
+
 proptest! {
     #[test]
     fn arbitrary_bytes_do_no_harm(data in proptest::collection::vec(any::<u8>(), 0..600)) {
+        drive_hostile(&data);
+    }
+
+    #[test]
+    fn messages_in_any_order_do_no_harm(
+        choices in any::<[u8; 2]>(),
+        messages in proptest::collection::vec(
+            (0..MESSAGE_TYPES.len(), proptest::collection::vec(0..12_u8, 0..24)), 0..12),
+    ) {
+        let mut data = choices.to_vec();
+        for (which, body) in messages {
+            data.push(MESSAGE_TYPES[which]);
+            data.extend_from_slice(&(4 + body.len() as u32).to_be_bytes());
+            data.extend_from_slice(&body);
+        }
         drive_hostile(&data);
     }
 

@@ -63,6 +63,29 @@ pub(super) fn gather(
     }
 }
 
+/// What was told once during the run and came more often.
+pub(super) fn tell_repeated(run: &RunContext, console: &Console) {
+    for (text, count) in run.notices.repeated() {
+        console.notice(&format!(
+            "{count} notices of this kind came, and the first was shown: {text}"
+        ));
+    }
+    match run.notices.untold() {
+        0 => {}
+        count => console.notice(&format!(
+            "{count} notices of still other kinds were not shown"
+        )),
+    }
+    match run.pooling.prepared_again() {
+        0 => {}
+        count => console.warning(&format!(
+            "prepared statements were missing on the server, or there already, and were prepared again \
+             {count} times; the time for that is part of the latencies, and statements that another \
+             run left behind under the same names may have been executed"
+        )),
+    }
+}
+
 /// Nothing is known of how the clients connected if none was let in.
 fn connection_words(ending: &Ending) -> ConnectionWords {
     let (transport, authentication) = match &ending.introduction {

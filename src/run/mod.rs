@@ -193,6 +193,7 @@ pub fn measure(
     ));
     let logs = prepare::open_logs(&run, signals)?;
     let driven = threads::drive(&run, logs, &prepared.server, signals, &around.console)?;
+    facts::tell_repeated(&run, &around.console);
     let facts = facts::gather(&run, &prepared, &driven, signals, &around.console);
     Ok(RunResult {
         facts,

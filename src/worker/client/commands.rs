@@ -11,6 +11,7 @@ use crate::time::Timestamp;
 use crate::values::Asker;
 
 use super::super::shell::{Capture, ShellOrder, ShellOutput};
+use super::reply::Copied;
 use super::transaction::Transaction;
 use super::{Action, Client, Environment, State, Work};
 
@@ -41,24 +42,28 @@ impl Client {
                     });
                 }
                 Event::Notice(message) => {
-                    env.recorder.say(Level::Plain, message.to_string());
+                    if self.notices.count(&message, &env.run.notices) {
+                        env.recorder.say(Level::Plain, message.to_string());
+                    }
                 }
-                Event::CopyStarted(_) => self.reply.copies = true,
+                Event::BindComplete => self.reply.note_bound(),
+                Event::CopyStarted(_) => self.reply.note_copy(),
                 Event::RowDescription(description) => {
                     if let Some((number, capture)) = captured(env, &self.transaction) {
-                        self.reply
-                            .note_columns(number, capture, &description, &self.variables);
+                        let wanted =
+                            self.reply
+                                .note_columns(number, capture, &description, &self.variables);
+                        self.session.want_columns(wanted);
                     }
                 }
                 Event::DataRow(row) => {
-                    if let Some((_, capture)) = captured(env, &self.transaction) {
-                        self.reply.note_row(capture, &row);
+                    if let Some((number, capture)) = captured(env, &self.transaction) {
+                        self.reply.note_row(number, capture, &row);
                     }
                 }
                 Event::ParameterStatus { .. }
                 | Event::Notification { .. }
                 | Event::ParseComplete
-                | Event::BindComplete
                 | Event::CloseComplete
                 | Event::NoData => {}
             }
@@ -144,11 +149,13 @@ impl Client {
 
     /// What was sent has been answered completely.
     fn conclude_command(&mut self, env: &mut Environment<'_>) {
-        if self.reply.has_error() {
-            return self.fail_command(env);
+        // Before errors: that we refused to send data is one of them.
+        if let Some(copied) = self.reply.copied() {
+            self.transaction.cursor = copied.command.unwrap_or(self.transaction.cursor);
+            return self.abort_command(Copied::PROBLEM, env);
         }
-        if self.reply.copies {
-            return self.abort_command("COPY is not supported in a script", env);
+        if self.reply.has_error() {
+            return self.fail_unless_prepared_again(env);
         }
         if let Err(problem) = self.store_reply(env) {
             return self.abort_command(&problem, env);
@@ -170,12 +177,19 @@ impl Client {
         }
     }
 
+    fn fail_unless_prepared_again(&mut self, env: &mut Environment<'_>) {
+        let sql = current(env, &self.transaction).and_then(CommandKind::sql);
+        if !self.prepare_again(sql, env) {
+            self.fail_command(env);
+        }
+    }
+
     /// Statements have been prepared. One that could not be is an error of the command that needs
     /// it; before a pipeline it may be in a branch that is never taken, so that is told and no more.
     fn conclude_prepare(&mut self, env: &mut Environment<'_>) {
         if self.reply.has_error() {
             if current(env, &self.transaction).is_some_and(|kind| kind.sql().is_some()) {
-                return self.fail_command(env);
+                return self.fail_unless_prepared_again(env);
             }
             let error = self.reply.take_error();
             let command = error.command.unwrap_or(self.transaction.cursor);

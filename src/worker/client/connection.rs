@@ -252,6 +252,8 @@ impl Client {
     /// Says goodbye and closes; `then` says what follows.
     pub(super) fn close(&mut self, then: Then, env: &mut Environment<'_>) {
         let since = env.now();
+        // In an open pipeline the goodbye would be held back until there is more.
+        self.statements.leave_pipeline();
         if self.session.is_started() {
             self.session.terminate();
         }

@@ -2,6 +2,7 @@
 //! wants that, or the first of each kind.
 
 use crate::event::{Level, SqlState};
+use crate::told::Pooling;
 
 use super::reply::ReplyError;
 use super::{Client, Environment};
@@ -41,6 +42,14 @@ impl Client {
             );
             let place = error.command.unwrap_or(command);
             self.say_place(place, env);
+        }
+    }
+
+    /// A prepared statement is not where it should be: what the matter is, and what helps.
+    pub(super) fn explain_pooling(&self, env: &mut Environment<'_>) {
+        if env.run.pooling.is_first() {
+            let text = format!("client {}: {}", self.id, Pooling::ADVICE);
+            env.recorder.say(Level::Info, text);
         }
     }
 

@@ -36,6 +36,7 @@ use crate::protocol::Session;
 use crate::random::Generator;
 use crate::script::Variables;
 use crate::time::Timestamp;
+use crate::told::KnownNotices;
 use crate::transport::cancel;
 use crate::values::ValueCursor;
 
@@ -115,6 +116,7 @@ pub struct Client {
     values: ValueCursor,
     reply: Reply,
     timing: Timing,
+    notices: KnownNotices,
     action: Option<Action>,
     /// Transactions so far: the running number of the last one.
     number: u64,
@@ -202,6 +204,7 @@ impl Client {
             values: ValueCursor::default(),
             reply: Reply::default(),
             timing: Timing::default(),
+            notices: KnownNotices::default(),
             action: None,
             number: 0,
             counted: 0,

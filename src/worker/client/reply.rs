@@ -2,8 +2,9 @@
 //! and the row that becomes variables.
 
 use crate::event::SqlState;
-use crate::protocol::{DataRow, RowDescription};
+use crate::protocol::{DataRow, OmittedValue, ROW_BYTES_MAX, RowDescription};
 use crate::script::{Capture, CapturedRows, EvalError, Slot, Variables};
+use crate::told::Pooling;
 
 /// What has been answered to the command under way so far.
 #[derive(Debug, Default)]
@@ -16,14 +17,15 @@ pub(super) struct Reply {
     /// being ready; empty if there is one alone.
     sent: Vec<usize>,
     error: Option<ReplyError>,
-    /// The command wants to copy data to or from the client.
-    pub(super) copies: bool,
+    /// The statement that is answered was found on the server, and its parameters bound.
+    bound: bool,
+    copied: Option<Copied>,
     /// Rows of the result that is coming in, and of the last one that is complete.
     rows: u64,
     last_rows: u64,
     row: Row,
     /// What went wrong with a result that was stored when it came.
-    problem: Option<EvalError>,
+    problem: Option<String>,
     /// By number of the SQL command: the variables that its columns become. Names are looked up
     /// only when the columns are others than the time before.
     columns: Vec<Columns>,
@@ -41,13 +43,29 @@ pub(super) struct ReplyError {
     pub(super) result: u32,
 }
 
+/// A command wants to copy data to or from the client, which no script can do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copied {
+    /// Which of the commands that were sent together it is.
+    pub(super) command: Option<usize>,
+}
+
+impl Copied {
+    pub(super) const PROBLEM: &str = "COPY to or from the client is not supported in a script";
+}
+
 /// A row that is kept until its result is complete. Its buffers stay.
 #[derive(Debug, Default)]
 struct Row {
     text: Vec<u8>,
     /// Where each value ends in the text. NULL is empty, as in pgbench.
     ends: Vec<usize>,
+    /// A value that is too long to be kept.
+    omitted: Option<OmittedValue>,
 }
+
+/// A buffer that grew beyond this for one row is given back with the next.
+const ROW_BYTES_KEPT: usize = 64 << 10;
 
 /// Column names of a result and the variables they stand for.
 #[derive(Debug, Default)]
@@ -67,7 +85,8 @@ impl Reply {
         self.readies = 0;
         self.sent.clear();
         self.error = None;
-        self.copies = false;
+        self.bound = false;
+        self.copied = None;
         self.rows = 0;
         self.last_rows = 0;
         self.problem = None;
@@ -93,14 +112,41 @@ impl Reply {
         if self.error.is_some() {
             return;
         }
-        let answered = self.results + self.readies;
-        let command = self.sent.get(answered as usize).copied();
+        let command = self.command_to_be_answered();
         self.error = Some(ReplyError {
             sqlstate,
             command,
             text: text(command),
             result: self.results,
         });
+    }
+
+    /// The server has found the statement that it is to execute.
+    pub(super) fn note_bound(&mut self) {
+        self.bound = true;
+    }
+
+    /// The server has lost a prepared statement, or has one that it should not have.
+    pub(super) fn is_about_preparing(&self) -> bool {
+        let sqlstate = self.error.as_ref().map(|error| error.sqlstate);
+        !self.bound && sqlstate.is_some_and(Pooling::is_sign)
+    }
+
+    /// Data are to be copied. The session refuses that by itself.
+    pub(super) fn note_copy(&mut self) {
+        let command = self.command_to_be_answered();
+        self.copied.get_or_insert(Copied { command });
+    }
+
+    /// The first command that wanted to copy data, if one did.
+    pub(super) fn copied(&self) -> Option<Copied> {
+        self.copied
+    }
+
+    /// The command that is answered now, if several were sent.
+    fn command_to_be_answered(&self) -> Option<usize> {
+        let answered = self.results + self.readies;
+        self.sent.get(answered as usize).copied()
     }
 
     pub(super) fn has_error(&self) -> bool {
@@ -116,42 +162,52 @@ impl Reply {
         })
     }
 
-    /// Why a connection was lost: what the server said before it went, or else `reason`.
+    /// Why a connection was lost: what the server said before it went, or else `reason`. It ends one
+    /// that sends commands where it waits for data to copy.
     pub(super) fn take_last_words(&mut self, reason: &str) -> ReplyError {
         let mut error = self.take_error();
         if error.text.is_empty() {
             reason.clone_into(&mut error.text);
         }
+        if self.copied.is_some() {
+            error.text = format!("{}: {}", Copied::PROBLEM, error.text);
+        }
         error
     }
 
-    /// The columns of a result of the SQL command `number`.
-    pub(super) fn note_columns(
-        &mut self,
+    /// The columns of a result of the SQL command `number`, of which those are wanted that become
+    /// variables.
+    pub(super) fn note_columns<'r>(
+        &'r mut self,
         number: usize,
         capture: &Capture,
         description: &RowDescription<'_>,
         variables: &Variables,
-    ) {
+    ) -> impl Iterator<Item = bool> + use<'r> {
         if self.columns.len() <= number {
             self.columns.resize_with(number + 1, Columns::default);
         }
-        self.columns[number].learn(&capture.prefix, description, variables);
+        let columns = &mut self.columns[number];
+        columns.learn(&capture.prefix, description, variables);
+        columns.slots.iter().map(Option::is_some)
     }
 
     /// A row of a result that is captured.
-    pub(super) fn note_row(&mut self, capture: &Capture, row: &DataRow<'_>) {
+    pub(super) fn note_row(&mut self, number: usize, capture: &Capture, row: &DataRow<'_>) {
         self.rows += 1;
+        let columns = self.columns.get(number);
+        let slots = columns.map_or(&[][..], |columns| &columns.slots);
         match capture.rows {
             // More than one row is an error, told by the count.
             CapturedRows::TheOnly if self.rows > 1 => {}
-            CapturedRows::TheOnly | CapturedRows::LastOfEach => self.row.keep(row),
+            CapturedRows::TheOnly | CapturedRows::LastOfEach => self.row.keep(row, slots),
         }
     }
 
     /// A result is complete.
     pub(super) fn note_complete(&mut self) {
         self.results += 1;
+        self.bound = false;
         self.last_rows = std::mem::take(&mut self.rows);
     }
 
@@ -176,7 +232,7 @@ impl Reply {
     ///
     /// # Errors
     /// It has not exactly one row, or a column of it, or of one that was stored before, has a name
-    /// that no variable can have.
+    /// that no variable can have or a value that is too long.
     pub(super) fn store_last(
         &mut self,
         number: usize,
@@ -185,26 +241,29 @@ impl Reply {
     ) -> Result<(), String> {
         match (capture.rows, self.last_rows) {
             (CapturedRows::LastOfEach, _) => match self.problem.take() {
-                Some(problem) => Err(problem.to_string()),
+                Some(problem) => Err(problem),
                 None => Ok(()),
             },
-            (CapturedRows::TheOnly, 1) => self
-                .store(number, variables)
-                .map_err(|error| error.to_string()),
+            (CapturedRows::TheOnly, 1) => self.store(number, variables),
             (CapturedRows::TheOnly, rows) => Err(format!("\\gset expected one row, got {rows}")),
         }
     }
 
-    fn store(&self, number: usize, variables: &mut Variables) -> Result<(), EvalError> {
+    fn store(&self, number: usize, variables: &mut Variables) -> Result<(), String> {
         let Some(columns) = self.columns.get(number) else {
             return Ok(());
         };
         if let Some(problem) = &columns.problem {
-            return Err(problem.clone());
+            return Err(problem.to_string());
+        }
+        if let Some(omitted) = self.row.omitted {
+            return Err(columns.tell_omitted(omitted));
         }
         for (slot, value) in columns.slots.iter().zip(self.row.values()) {
             if let Some(slot) = slot {
-                variables.set_text(*slot, value)?;
+                variables
+                    .set_text(*slot, value)
+                    .map_err(|error| error.to_string())?;
             }
         }
         Ok(())
@@ -236,12 +295,31 @@ impl Columns {
     }
 }
 
+impl Columns {
+    fn tell_omitted(&self, omitted: OmittedValue) -> String {
+        let mut names = self.names.split(|&byte| byte == 0);
+        let name = names.nth(omitted.column).unwrap_or_default();
+        format!(
+            "column \"{}\" has a value of {} bytes, which is too long for a variable: at most {} \
+             MiB of a row can be kept",
+            String::from_utf8_lossy(name),
+            omitted.bytes,
+            ROW_BYTES_MAX >> 20
+        )
+    }
+}
+
 impl Row {
-    fn keep(&mut self, row: &DataRow<'_>) {
+    /// Keeps the values of the columns that have a slot.
+    fn keep(&mut self, row: &DataRow<'_>, slots: &[Option<Slot>]) {
         self.text.clear();
+        self.text.shrink_to(ROW_BYTES_KEPT);
         self.ends.clear();
-        for value in row.values() {
-            self.text.extend_from_slice(value.unwrap_or_default());
+        self.omitted = row.omitted();
+        for (value, slot) in row.values().zip(slots) {
+            if slot.is_some() {
+                self.text.extend_from_slice(value.unwrap_or_default());
+            }
             self.ends.push(self.text.len());
         }
     }

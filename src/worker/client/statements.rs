@@ -8,7 +8,7 @@ use std::ops::Range;
 use bytes::BytesMut;
 
 use crate::plan::QueryMode;
-use crate::protocol::ProtocolError;
+use crate::protocol::{ProtocolError, TransactionStatus};
 use crate::script::{Command, CommandKind, Slot, Sql, Variables};
 
 use super::commands::Flow;
@@ -21,6 +21,8 @@ pub(super) struct Statements {
     prepared: Vec<bool>,
     /// The command that opened the pipeline, if one is open.
     pipeline: Option<usize>,
+    /// The statement under way was sent along with its execution, because the server had lost it.
+    sent_along: bool,
     parameters: Parameters,
 }
 
@@ -61,6 +63,12 @@ impl Statements {
         self.prepared.get(sql.number) == Some(&true)
     }
 
+    fn forget_statement(&mut self, sql: &Sql) {
+        if let Some(prepared) = self.prepared.get_mut(sql.number) {
+            *prepared = false;
+        }
+    }
+
     fn note_prepared(&mut self, sql: &Sql) {
         if self.prepared.len() <= sql.number {
             self.prepared.resize(sql.number + 1, false);
@@ -87,6 +95,27 @@ impl Parameters {
     }
 }
 
+/// Whether a statement copies data from the client. In a pipeline that cannot be refused once it is
+/// sent: the server takes what follows for data, and ends the connection. One that hides behind a
+/// comment is not seen here, and that is what becomes of it.
+fn copies_in(statement: &[u8]) -> bool {
+    let mut words = statement
+        .split(|byte| byte.is_ascii_whitespace() || *byte == b';')
+        .filter(|word| !word.is_empty());
+    if !words
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case(b"copy"))
+    {
+        return false;
+    }
+    let mut after_from = false;
+    words.any(|word| {
+        let found = after_from && word.eq_ignore_ascii_case(b"stdin");
+        after_from = word.eq_ignore_ascii_case(b"from");
+        found
+    })
+}
+
 impl Client {
     /// Sends an SQL command; in a pipeline nothing is waited for.
     pub(super) fn execute_sql(
@@ -101,12 +130,16 @@ impl Client {
                 capture.command()
             ));
         }
+        if piped && copies_in(sql.parameterized()) {
+            return Err("COPY FROM STDIN is not allowed in a pipeline".to_owned());
+        }
         let mode = env.run.plan.query_mode;
         if mode == QueryMode::Prepared && !piped && !self.statements.is_prepared(sql) {
             return self.prepare(&[(self.transaction.cursor, sql)], env);
         }
         self.begin_sending(env);
         if !piped {
+            self.statements.sent_along = false;
             self.reply.clear();
             self.session.want_rows(sql.capture.is_some());
         }
@@ -158,6 +191,41 @@ impl Client {
             .execute(name, self.statements.parameters.values())
     }
 
+    /// If an error says that the server has lost the statement (or has it where it should not), as
+    /// behind a pooler, the cause is explained once. Outside of a block and of a pipeline nothing of
+    /// the command has been done: it is sent again, once, with its statement and a Close that makes
+    /// room for it, all of which a pooler gives to the same connection. The time that this takes is
+    /// part of the latency. False if nothing was sent.
+    pub(super) fn prepare_again(&mut self, sql: Option<&Sql>, env: &mut Environment<'_>) -> bool {
+        if env.run.plan.query_mode != QueryMode::Prepared || !self.reply.is_about_preparing() {
+            return false;
+        }
+        self.explain_pooling(env);
+        let in_block = self.session.transaction_status() != TransactionStatus::Idle;
+        let Some(sql) = sql.filter(|_| !in_block && !self.statements.sent_along) else {
+            return false;
+        };
+        self.begin_sending(env);
+        self.reply.clear();
+        self.session.want_rows(sql.capture.is_some());
+        self.statements.sent_along = true;
+        let name = env.run.statement_name(sql);
+        let close = self.session.close_statement(name);
+        if close.and_then(|()| self.parse_and_queue(sql, env)).is_err() {
+            return false;
+        }
+        self.session.sync();
+        self.transaction.committing |= sql.commits();
+        self.state = State::Working(Work::Waiting);
+        env.run.pooling.note_prepared_again();
+        true
+    }
+
+    fn parse_and_queue(&mut self, sql: &Sql, env: &Environment<'_>) -> Result<(), ProtocolError> {
+        self.statements.forget_statement(sql);
+        self.queue(sql, QueryMode::Prepared, env)
+    }
+
     /// Prepares statements, each with a round trip of its own on the server's side. When they are
     /// answered, the command under way is executed again, and finds them prepared.
     fn prepare(
@@ -166,6 +234,7 @@ impl Client {
         env: &mut Environment<'_>,
     ) -> Result<Flow, String> {
         self.begin_sending(env);
+        self.statements.sent_along = false;
         self.reply.clear();
         for &(command, sql) in statements {
             self.reply.note_sent(command);
@@ -254,5 +323,25 @@ impl Client {
     fn begin_sending(&mut self, env: &mut Environment<'_>) {
         let now = env.now();
         self.answer(now, env);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_from_the_client_is_recognised() {
+        for (statement, copies) in [
+            ("COPY t FROM STDIN;", true),
+            ("\n copy t (a, b)\nfrom stdin with (format csv)", true),
+            ("copy t from '/tmp/file';", false),
+            ("copy (select 1) to stdout;", false),
+            ("select 1 from stdin;", false),
+            ("copy t from;", false),
+            ("", false),
+        ] {
+            assert_eq!(copies_in(statement.as_bytes()), copies, "{statement}");
+        }
     }
 }

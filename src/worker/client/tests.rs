@@ -632,6 +632,70 @@ fn copy_is_refused_and_ends_the_client() {
 }
 
 #[test]
+fn copy_from_the_client_in_a_pipeline_is_never_sent_and_the_goodbye_is() {
+    let script = "\\startpipeline\nSELECT 1;\nCOPY t FROM STDIN;\n\\endpipeline";
+    let mut stage = Stage::in_mode(QueryMode::Extended, script);
+    assert_eq!(
+        stage.sent_messages(),
+        "P[\"SELECT 1;\"] B[] D[\"P\"] E[] X[]"
+    );
+    let told = stage.told();
+    assert!(
+        told.contains("COPY FROM STDIN is not allowed in a pipeline"),
+        "{told}"
+    );
+    assert!(told.contains("line 3: COPY t FROM STDIN;"), "{told}");
+}
+
+#[test]
+fn copy_in_a_pipeline_is_told_with_its_place() {
+    let script = "\\startpipeline\nSELECT 1;\nCOPY t TO STDOUT;\nSELECT 2;\n\\endpipeline";
+    let mut stage = Stage::in_mode(QueryMode::Extended, script);
+    let part = [message(b'1', b""), executed()].concat();
+    let begun = [message(b'1', b""), message(b'2', b""), message(b'n', b"")].concat();
+    let copy = [
+        message(b'H', &[0, 0, 0]),
+        message(b'd', b"1\n"),
+        message(b'c', b""),
+    ]
+    .concat();
+    let answer = [
+        part.clone(),
+        begun,
+        copy,
+        complete("COPY 1"),
+        part,
+        ready(b'I'),
+    ]
+    .concat();
+    stage.answer(101, &answer);
+    let told = stage.told();
+    assert!(told.contains(reply::Copied::PROBLEM), "{told}");
+    assert!(told.contains("line 3: COPY t TO STDOUT;"), "{told}");
+}
+
+#[test]
+fn a_server_that_ends_the_connection_after_a_copy_is_not_blamed() {
+    let script = "\\startpipeline\n/**/ COPY t FROM STDIN;\nSELECT 1;\n\\endpipeline";
+    let mut stage = Stage::in_mode(QueryMode::Extended, script);
+    let begun = [message(b'1', b""), message(b'2', b""), message(b'n', b"")].concat();
+    let answer = [
+        begun,
+        message(b'G', &[0, 0, 0]),
+        error(
+            "08P01",
+            "unexpected message type 0x50 during COPY from stdin",
+        ),
+    ];
+    stage.answer(101, &answer.concat());
+    stage.input(102, |client, env| client.handle_lost("closed", env));
+    let (_, texts) = stage.events();
+    let expected = "connection lost: COPY to or from the client is not supported in a script: \
+                    ERROR:  unexpected message type 0x50";
+    assert!(texts[0].contains(expected), "{}", texts[0]);
+}
+
+#[test]
 fn what_came_with_the_last_answer_does_not_answer_the_next_command() {
     let mut stage = Stage::released("SELECT 1;\nSELECT 2;", load());
     stage.answer(101, &[done("SELECT 1", b'I'), ready(b'I')].concat());
@@ -683,6 +747,38 @@ fn rows(columns: &[&str], rows: &[&[Option<&str>]]) -> Vec<u8> {
         bytes.extend(message(b'D', &row));
     }
     bytes
+}
+
+#[test]
+fn a_value_too_long_for_a_variable_is_told_and_no_harm_where_nobody_wants_it() {
+    const VALUE_BYTES: u32 = 80 << 20;
+    for (script, aborted) in [
+        ("SELECT a, b \\gset\nSELECT :a;", false),
+        ("SELECT a, b \\gset\nSELECT :a, :b;", true),
+    ] {
+        let mut stage = Stage::released(script, load());
+        stage.sent();
+        stage.answer(101, &rows(&["a", "b"], &[]));
+        let row_bytes = 4 + 2 + 4 + 1 + 4 + VALUE_BYTES;
+        let head = [b"D", &row_bytes.to_be_bytes()[..], b"\0\x02\0\0\0\x017"].concat();
+        stage.answer(102, &[head, VALUE_BYTES.to_be_bytes().to_vec()].concat());
+        for _ in 0..VALUE_BYTES >> 16 {
+            stage.answer(103, &[b'x'; 1 << 16]);
+        }
+        stage.answer(104, &done("SELECT 1", b'I'));
+        let (_, texts) = stage.events();
+        if aborted {
+            assert!(
+                texts[0].ends_with(
+                    "column \"b\" has a value of 83886080 bytes, which is too long for a \
+                     variable: at most 64 MiB of a row can be kept"
+                ),
+                "{texts:?}"
+            );
+        } else {
+            assert_eq!(stage.sent(), "SELECT 7;");
+        }
+    }
 }
 
 fn complete(tag: &str) -> Vec<u8> {
@@ -1297,6 +1393,116 @@ fn the_main_thread_hears_of_an_aborted_client_where_that_ends_the_run() {
             .try_iter()
             .any(|notice| notice == Notice::ClientAborted)
     );
+}
+
+#[test]
+fn of_notices_the_first_of_each_kind_is_told_and_all_are_counted() {
+    let mut stage = Stage::released("SELECT 1;", load());
+    let notice = |text: &str| {
+        let body = format!("SNOTICE\0VNOTICE\0C00000\0M{text}\0\0");
+        message(b'N', body.as_bytes())
+    };
+    for ms in 101..104 {
+        let (number, ready) = (notice(&format!("row {ms}")), done("SELECT 1", b'I'));
+        stage.answer(ms, &[number, notice("on the way"), ready].concat());
+    }
+    assert_eq!(stage.told(), "NOTICE:  row 101\nNOTICE:  on the way\n");
+    assert_eq!(stage.run.notices.repeated().len(), 2);
+    assert_eq!(stage.run.notices.repeated()[0].1, 3);
+}
+
+/// A stage in prepared mode whose client has had its first statement parsed and executes it.
+fn executing(script: &str) -> Stage {
+    let mut stage = Stage::in_mode(QueryMode::Prepared, script);
+    stage.sent_messages();
+    stage.answer(101, &[message(b'1', b""), ready(b'I')].concat());
+    stage.sent_messages();
+    stage
+}
+
+const SENT_ALONG: &str = "C[\"SP_0\"] P[\"P_0\", \"SELECT 1;\"] B[\"P_0\"] D[\"P\"] E[] S[]";
+
+#[test]
+fn a_statement_that_the_server_has_lost_is_prepared_again_together_with_its_execution() {
+    let mut stage = executing("SELECT 1;");
+    let lost = [error("26000", "no such statement"), ready(b'I')].concat();
+    stage.answer(110, &lost);
+    assert_eq!(stage.sent_messages(), SENT_ALONG);
+    let parsed = [message(b'3', b""), message(b'1', b"")].concat();
+    let answer = [parsed, executed(), ready(b'I')].concat();
+    stage.answer(120, &answer);
+    assert_eq!(stage.sent_messages(), "B[\"P_0\"] D[\"P\"] E[] S[]");
+    stage.answer(130, &lost);
+    assert_eq!(stage.sent_messages(), SENT_ALONG, "it may happen each time");
+    stage.answer(140, &answer);
+    assert_eq!(stage.run.pooling.prepared_again(), 2);
+    let infos = stage.infos();
+    assert_eq!(infos.len(), 1, "it is explained once: {infos:?}");
+    assert!(infos[0].contains("transaction pooling") && infos[0].contains("-M simple"));
+}
+
+#[test]
+fn a_statement_that_the_server_has_already_is_replaced() {
+    let mut stage = Stage::in_mode(QueryMode::Prepared, "SELECT 1;");
+    stage.sent_messages();
+    stage.answer(101, &[error("42P05", "exists"), ready(b'I')].concat());
+    assert_eq!(stage.sent_messages(), SENT_ALONG);
+    let parsed = [message(b'3', b""), message(b'1', b"")].concat();
+    stage.answer(103, &[parsed, executed(), ready(b'I')].concat());
+    let [record] = stage.transactions()[..] else {
+        panic!("it has succeeded");
+    };
+    assert_eq!((record.outcome, record.tries), (Outcome::Processed, 1));
+    assert_eq!(record.latency_ns(), 3_000_000);
+}
+
+#[test]
+fn each_statement_is_replaced_that_the_server_has_already() {
+    let mut stage = Stage::in_mode(QueryMode::Prepared, "SELECT 1;\nSELECT 2;");
+    let parsed = [message(b'3', b""), message(b'1', b"")].concat();
+    for ms in [110, 120] {
+        stage.answer(ms, &[error("42P05", "exists"), ready(b'I')].concat());
+        stage.answer(ms + 1, &[parsed.clone(), executed(), ready(b'I')].concat());
+    }
+    assert_eq!(stage.transactions()[0].outcome, Outcome::Processed);
+    assert_eq!(stage.run.pooling.prepared_again(), 2);
+}
+
+#[test]
+fn where_preparing_again_is_not_safe_or_of_no_use_the_client_ends_with_advice() {
+    let lost = || error("26000", "no such statement");
+    let lost_once_more = |stage: &mut Stage| {
+        stage.answer(110, &[lost(), ready(b'I')].concat());
+        let parsed = [message(b'3', b""), message(b'1', b"")].concat();
+        stage.answer(111, &[parsed, lost(), ready(b'I')].concat());
+    };
+    let in_block = |stage: &mut Stage| stage.answer(110, &[lost(), ready(b'E')].concat());
+    let in_pipeline = |stage: &mut Stage| {
+        stage.answer(110, &[executed(), lost(), ready(b'I')].concat());
+    };
+    let by_the_script = |stage: &mut Stage| {
+        let bound = [message(b'2', b""), message(b'n', b"")].concat();
+        stage.answer(110, &[bound, lost(), ready(b'I')].concat());
+    };
+    let pipeline = "\\startpipeline\nSELECT 1;\nSELECT 2;\n\\endpipeline";
+    type Case<'c> = (&'c str, &'c dyn Fn(&mut Stage), bool);
+    let cases: [Case<'_>; 4] = [
+        ("SELECT 1;", &lost_once_more, true),
+        ("SELECT 1;", &in_block, true),
+        (pipeline, &in_pipeline, true),
+        ("EXECUTE unknown;", &by_the_script, false),
+    ];
+    for (script, answer, advised) in cases {
+        let mut stage = Stage::in_mode(QueryMode::Prepared, script);
+        let statements = stage.sent_messages().matches("P[").count();
+        let parsed = [message(b'1', b""), ready(b'I')].concat();
+        stage.answer(101, &parsed.repeat(statements));
+        stage.sent_messages();
+        answer(&mut stage);
+        let told = stage.told();
+        assert_eq!(told.contains("transaction pooling"), advised, "{told}");
+        assert!(told.contains("aborted in command"), "{told}");
+    }
 }
 
 /// The stage of a script whose commands are reported.
