@@ -336,6 +336,36 @@ mod tests {
         assert!(message.ends_with("failed: FATAL:  go away"), "{message}");
     }
 
+    #[test]
+    fn a_socket_with_a_full_backlog_is_tried_again() {
+        use rustix::net::{
+            AddressFamily, SocketAddrUnix, SocketType, accept, bind, connect as join, listen,
+            socket as new_socket,
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let address = SocketAddrUnix::new(directory.path().join(".s.PGSQL.5433")).unwrap();
+        let stream = || new_socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        let (listener, waiting) = (stream(), stream());
+        bind(&listener, &address).unwrap();
+        // A backlog of none has room for one.
+        listen(&listener, 0).unwrap();
+        join(&waiting, &address).unwrap();
+
+        let (console, _) = recorded();
+        let mut target = target_at(socket(directory.path().to_str().unwrap()));
+        target.connect_timeout = Some(Duration::from_millis(30));
+        let error = connect(&target, &console).err().unwrap().to_string();
+        assert!(error.ends_with("failed: timeout expired"), "{error}");
+
+        target.connect_timeout = None;
+        let client = std::thread::spawn(move || connect(&target, &console).err().unwrap());
+        // The one that waits, then ours, as soon as there is room for it.
+        accept(&listener).unwrap();
+        drop(accept(&listener).unwrap());
+        let error = client.join().unwrap().to_string();
+        assert!(!error.contains("temporarily unavailable"), "{error}");
+    }
+
     fn target_at(host: Host) -> Target {
         Target {
             application_name: "a".to_owned(),

@@ -390,6 +390,8 @@ pub struct Seed {
     pub value: u64,
     /// Given by the user, so it is reported.
     pub explicit: bool,
+    /// The one of the environment, where an option says otherwise: pgbench reports both.
+    pub overridden: Option<u64>,
 }
 
 /// Creating and filling the tables.

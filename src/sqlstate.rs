@@ -11,6 +11,9 @@ impl SqlState {
     /// The server has no connection left to give, or the role or the database may have no more.
     pub const TOO_MANY_CONNECTIONS: SqlState = SqlState(*b"53300");
 
+    /// The statement is not SQL.
+    pub const SYNTAX_ERROR: SqlState = SqlState(*b"42601");
+
     /// The code as text, empty for [`SqlState::NONE`].
     pub fn as_str(&self) -> &str {
         match self.0 {

@@ -286,23 +286,42 @@ fn slots(
     scripts: &ScriptSet,
     place: &str,
 ) -> Result<Vec<Option<Slot>>, Error> {
-    header
-        .iter()
-        .map(|column| {
-            let name = [&values.prefix[..], column].concat();
-            if is_valid_name(&name) {
-                return Ok(scripts.variables.slot(&name));
-            }
-            Err(Error::Script(
-                Report::new(format!(
-                    "{place}: column \"{}\" of \"{}\" cannot be a variable",
-                    String::from_utf8_lossy(column),
-                    values.file.display()
+    let file = values.file.display();
+    let shown = String::from_utf8_lossy;
+    let refused = |what: String| Report::new(format!("{place}: {what}"));
+    // A name that nothing is wrong with, but for what stands before it.
+    if !is_valid_name(&[&values.prefix[..], b"x"].concat()) {
+        let prefix = shown(&values.prefix);
+        return Err(Error::Script(
+            refused(format!(
+                "no variable can begin with the prefix \"{prefix}\""
+            ))
+            .hint("A prefix is made of letters, digits and _, and does not begin with a digit."),
+        ));
+    }
+    let mut slots = Vec::with_capacity(header.len());
+    for (index, column) in header.iter().enumerate() {
+        let name = [&values.prefix[..], column].concat();
+        if !is_valid_name(&name) {
+            return Err(Error::Script(
+                refused(format!(
+                    "column \"{}\" of \"{file}\" cannot be a variable",
+                    shown(column)
                 ))
                 .hint("The first line of the file names the columns: letters, digits and _."),
-            ))
-        })
-        .collect()
+            ));
+        }
+        if let Some(first) = header.iter().take(index).position(|other| other == column) {
+            return Err(Error::Script(refused(format!(
+                "columns {} and {} of \"{file}\" are both called \"{}\"",
+                first + 1,
+                index + 1,
+                shown(column)
+            ))));
+        }
+        slots.push(scripts.variables.slot(&name));
+    }
+    Ok(slots)
 }
 
 #[cfg(test)]
@@ -435,6 +454,16 @@ mod tests {
     }
 
     #[test]
+    fn in_one_column_a_blank_line_is_no_row_and_quotes_make_a_null() {
+        let one = desk("id\n1\n\n\"\"\n", "end=stop");
+        let sources = ValueSources::read(&one.scripts).unwrap();
+        let cells: Vec<&[u8]> = (0..sources.0[0].table.rows())
+            .flat_map(|row| sources.0[0].table.row(row))
+            .collect();
+        assert_eq!(cells, [&b"1"[..], b""]);
+    }
+
+    #[test]
     fn random_rows_come_from_the_clients_stream() {
         let desk = desk(ODD, "order=random");
         let sources = ValueSources::read(&desk.scripts).unwrap();
@@ -468,6 +497,10 @@ mod tests {
             ("id,name\n", "no row below its header"),
             ("id,na me\n1,2\n", "\"na me\""),
             ("", "no row below its header"),
+            (
+                "id,name,id\n1,a,1\n",
+                "columns 1 and 3 of \"keys.csv\" are both called \"id\"",
+            ),
             ("id,name\n1,a\n2\n", "1 values in line 3"),
             ("id,name\n1,a\n2,b,c\n", "3 values in line 3"),
             ("id,name\n1,a\n2,\"b\n3,c\n", "quote in line 3"),
@@ -480,6 +513,9 @@ mod tests {
             assert!(error.contains(essence), "{error}");
             assert!(error.contains("script.sql:1"), "{error}");
         }
+        let prefixed = desk("id,name\n1,a\n", "prefix=1-");
+        let error = ValueSources::read(&prefixed.scripts).unwrap_err();
+        assert!(error.to_string().contains("prefix \"1-\""), "{error}");
         let desk = desk("id\n1\n", "");
         std::fs::remove_file(desk._directory.path().join("keys.csv")).unwrap();
         let error = ValueSources::read(&desk.scripts).unwrap_err().to_string();

@@ -9,6 +9,7 @@ mod account;
 mod binaries;
 mod complaints;
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process, kill_process_group};
 use tempfile::TempDir;
 
 use self::account::Account;
@@ -65,21 +66,25 @@ pub struct TemporaryCluster {
 
 impl TemporaryCluster {
     /// Creates a cluster as planned, with slots for `connections` clients, and waits until it
-    /// accepts them.
+    /// accepts them. `go_on` is asked again and again meanwhile, and an error of it ends the start.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a setting that is not the user's to make, [`Error::Environment`]
+    /// That of `go_on`, [`Error::Usage`] for a setting that is not the user's to make, [`Error::Environment`]
     /// where binaries or a user to run them are missing, or with what the server complains of where
     /// it does not start.
-    pub fn start(plan: &ClusterPlan, connections: u32) -> Result<Self, Error> {
+    pub fn start(
+        plan: &ClusterPlan,
+        connections: u32,
+        go_on: &dyn Fn() -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         refuse_own_settings(&plan.config)?;
         let path = std::env::var_os("PATH");
         let bindir = binaries::find(plan.bindir.as_deref(), path.as_deref(), Path::new("/"))?;
         let mut cluster = TemporaryCluster::prepare(bindir)?;
         cluster.spawn_guard()?;
-        cluster.create_data()?;
+        cluster.create_data(go_on)?;
         cluster.spawn_server(&server_settings(&plan.config, connections))?;
-        cluster.wait_until_ready()?;
+        cluster.wait_until_ready(go_on)?;
         Ok(cluster)
     }
 
@@ -116,18 +121,19 @@ impl TemporaryCluster {
         }
         self.server = None;
         self.directory.disable_cleanup(true);
-        let directory = self.directory.path().display();
+        let directory = quoted(self.directory.path());
         let run_as = match &self.account.lent {
-            Some(lent) => format!("runuser -u {} -- ", lent.name),
+            Some(lent) => format!("runuser -u {} -- ", quoted(&lent.name)),
             None => String::new(),
         };
         format!(
             "The temporary server keeps running.\n\
              To connect: psql -h {directory} -U {superuser} postgres\n\
-             To stop and remove it: {run_as}{pg_ctl} -D {directory}/data -m fast stop && \
+             To stop and remove it: {run_as}{pg_ctl} -D {data} -m fast stop && \
              rm -rf {directory}",
-            superuser = self.account.superuser,
-            pg_ctl = self.bindir.join("pg_ctl").display(),
+            superuser = quoted(&self.account.superuser),
+            pg_ctl = quoted(self.bindir.join("pg_ctl")),
+            data = quoted(self.data()),
         )
     }
 
@@ -172,7 +178,7 @@ impl TemporaryCluster {
     }
 
     /// No flush to disk: nothing in a cluster this young is worth one.
-    fn create_data(&self) -> Result<(), Error> {
+    fn create_data(&self, go_on: &dyn Fn() -> Result<(), Error>) -> Result<(), Error> {
         let initdb = self.bindir.join("initdb");
         let mut command = self.command(&initdb)?;
         command
@@ -180,9 +186,18 @@ impl TemporaryCluster {
             .arg(self.data())
             .args(["--username", &self.account.superuser])
             .args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
-        let status = spawn(&mut command, &initdb)?
-            .wait()
-            .map_err(|e| Error::io("wait for", &initdb, e))?;
+        let mut child = spawn(&mut command, &initdb)?;
+        let status = loop {
+            let status = child.try_wait();
+            if let Some(status) = status.map_err(|e| Error::io("wait for", &initdb, e))? {
+                break status;
+            }
+            if let Err(error) = go_on() {
+                end_initdb(child);
+                return Err(error);
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        };
         match status.success() {
             true => Ok(()),
             false => Err(self.failure(&format!("initdb failed ({status})"))),
@@ -205,7 +220,7 @@ impl TemporaryCluster {
         Ok(())
     }
 
-    fn wait_until_ready(&mut self) -> Result<(), Error> {
+    fn wait_until_ready(&mut self, go_on: &dyn Fn() -> Result<(), Error>) -> Result<(), Error> {
         let status_file = self.data().join("postmaster.pid");
         let clock = Clock::start();
         let deadline = clock.now() + START_TIMEOUT;
@@ -218,6 +233,7 @@ impl TemporaryCluster {
             if fs::read_to_string(&status_file).is_ok_and(|text| says_ready(&text)) {
                 return Ok(());
             }
+            go_on()?;
             if clock.now() >= deadline {
                 let seconds = START_TIMEOUT.as_secs();
                 return Err(self.failure(&format!(
@@ -344,6 +360,16 @@ fn says_ready(status: &str) -> bool {
     status.lines().nth(7).map(str::trim) == Some("ready")
 }
 
+/// A word of a command line that the user copies into a shell.
+fn quoted(word: impl AsRef<OsStr>) -> String {
+    let word = word.as_ref().to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 fn spawn(command: &mut Command, program: &Path) -> Result<Child, Error> {
     command.spawn().map_err(|e| Error::io("run", program, e))
 }
@@ -360,6 +386,17 @@ fn end_server(mut server: Child) {
     }
     let _ = server.kill();
     let _ = server.wait();
+}
+
+/// With what it has started, which is in a process group with it. Asked first, since a server that is
+/// killed leaves shared memory behind.
+fn end_initdb(mut initdb: Child) {
+    let group = Pid::from_child(&initdb);
+    let _ = kill_process_group(group, Signal::TERM);
+    if wait_for(&mut initdb, STOP_TIMEOUT).is_none() {
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = initdb.wait();
+    }
 }
 
 /// Killed before its pipe closes, so that it does nothing.
@@ -390,7 +427,11 @@ pub(crate) mod tests {
 
     /// A cluster for the tests of other modules.
     pub(crate) fn temporary_cluster() -> TemporaryCluster {
-        TemporaryCluster::start(&plan(&[("fsync", "off")]), 1).unwrap()
+        start(&[("fsync", "off")], 1).unwrap()
+    }
+
+    fn start(config: &[(&str, &str)], connections: u32) -> Result<TemporaryCluster, Error> {
+        TemporaryCluster::start(&plan(config), connections, &|| Ok(()))
     }
 
     fn plan(config: &[(&str, &str)]) -> ClusterPlan {
@@ -409,7 +450,7 @@ pub(crate) mod tests {
     #[test]
     fn a_cluster_accepts_connections_and_leaves_nothing_behind() {
         let settings = [("work_mem", "1MB"), ("work_mem", "2MB")];
-        let cluster = TemporaryCluster::start(&plan(&settings), 200).unwrap();
+        let cluster = start(&settings, 200).unwrap();
         let directory = cluster.directory.path().to_owned();
         let pid = cluster.server.as_ref().unwrap().id();
         let (console, _) = recorded();
@@ -469,7 +510,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_server_that_does_not_start_says_why_and_nothing_else() {
-        let error = TemporaryCluster::start(&plan(&[("nonsense", "1")]), 1).unwrap_err();
+        let error = start(&[("nonsense", "1")], 1).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the temporary server ended (exit status: 1): \
@@ -478,9 +519,34 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_start_that_is_not_wanted_any_more_ends_initdb() {
+        let asked = std::cell::Cell::new(0);
+        let go_on = || {
+            asked.set(asked.get() + 1);
+            Err(Error::Interrupted(crate::error::Signal::Interrupt))
+        };
+        let error = TemporaryCluster::start(&plan(&[]), 1, &go_on).unwrap_err();
+        assert!(matches!(error, Error::Interrupted(_)), "{error}");
+        assert_eq!(asked.get(), 1);
+    }
+
+    #[test]
+    fn words_for_a_shell_are_quoted_where_they_must_be() {
+        for (word, expected) in [
+            ("/tmp/pgmark-a1", "/tmp/pgmark-a1"),
+            ("/my tmp/x", "'/my tmp/x'"),
+            ("it's", "'it'\\''s'"),
+            ("$HOME", "'$HOME'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+
+    #[test]
     fn settings_that_locate_the_server_are_refused() {
         for name in ["port", "Unix_Socket_Directories"] {
-            let error = TemporaryCluster::start(&plan(&[(name, "1")]), 1).unwrap_err();
+            let error = start(&[(name, "1")], 1).unwrap_err();
             assert!(matches!(error, Error::Usage(_)), "{error}");
         }
     }

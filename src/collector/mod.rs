@@ -405,11 +405,13 @@ impl Collector {
         }
     }
 
+    /// Without a run there is nothing to log, and the files stay as they were.
     fn finish_logs(&mut self, window: Option<Window>) -> Vec<LogResult> {
-        if let Some(window) = window {
-            let ends = self.last_moment(window);
-            self.logs.iter_mut().for_each(|log| log.end(ends));
-        }
+        let Some(window) = window else {
+            return Vec::new();
+        };
+        let ends = self.last_moment(window);
+        self.logs.iter_mut().for_each(|log| log.end(ends));
         let results = self.logs.iter_mut().map(|log| log.finish()).collect();
         self.tell_new_failures();
         results

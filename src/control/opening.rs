@@ -1,7 +1,9 @@
 //! One attempt of the control connection: the driver's settings for it, the attempt within its
 //! time, and what its failure means to the other attempts.
 
+use std::error::Error as _;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +20,16 @@ use crate::conninfo::{
 };
 use crate::console::Console;
 use crate::sqlstate::SqlState;
+use crate::time::Clock;
 use crate::tls::TlsError;
+
+/// How long a server may take to look at connections that wait on its socket, if the user sets no
+/// bound: more than any that is alive takes, even one that many clients reach at the same time.
+const BACKLOG_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two attempts at a socket with a full backlog, of which the system does not tell when it
+/// has room again.
+const BACKLOG_PAUSE: Duration = Duration::from_millis(10);
 
 /// Everything that one attempt needs, on whichever thread.
 pub(super) struct Opening {
@@ -75,13 +86,30 @@ impl Opening {
             let connector = self.encryption.as_ref().map(|adaptor| &adaptor.connector);
             proof::log_in(&self.target, self.host, &self.endpoint, connector)?;
         }
-        let connected = match &self.encryption {
-            Some(adaptor) => self.config.connect(adaptor.clone()),
-            None => self.config.connect(NoTls),
-        };
-        let mut client = connected.map_err(|error| self.explain(&error))?;
+        let mut client = self.connect().map_err(|error| self.explain(&error))?;
         self.judge(&mut client)?;
         Ok(client)
+    }
+
+    /// Connects, after a while if so many connections wait on a Unix-domain socket that there is no
+    /// room for another one.
+    fn connect(&self) -> Result<Client, postgres::Error> {
+        let clock = Clock::start();
+        // Where the user sets a bound, that ends the waiting, and this only the thread.
+        let bound = self.target.connect_timeout.unwrap_or_default();
+        let deadline = clock.now() + bound + BACKLOG_PATIENCE;
+        loop {
+            let connected = match &self.encryption {
+                Some(adaptor) => self.config.connect(adaptor.clone()),
+                None => self.config.connect(NoTls),
+            };
+            match connected {
+                Err(error) if is_backlog(&error) && clock.now() < deadline => {
+                    std::thread::sleep(BACKLOG_PAUSE);
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Whether the server is of the kind that is wanted. The driver does not pass on what the server
@@ -130,6 +158,11 @@ impl Opening {
     }
 }
 
+fn is_backlog(error: &postgres::Error) -> bool {
+    let of_the_system = error.source().and_then(|cause| cause.downcast_ref());
+    of_the_system.is_some_and(|error: &std::io::Error| error.kind() == ErrorKind::WouldBlock)
+}
+
 /// The driver keeps the kinds of its errors to itself, so that some are known by their words only.
 fn failure_of(error: &postgres::Error) -> AttemptFailure {
     if let Some(refusal) = error.as_db_error() {
@@ -139,8 +172,10 @@ fn failure_of(error: &postgres::Error) -> AttemptFailure {
             message: db_message(refusal),
         };
     }
-    let source = std::error::Error::source(error);
-    if let Some(error) = source.and_then(|source| source.downcast_ref::<TlsError>()) {
+    if let Some(error) = error
+        .source()
+        .and_then(|source| source.downcast_ref::<TlsError>())
+    {
         return AttemptFailure::Handshake(error.to_string());
     }
     let (words, cause) = (error.to_string(), root_cause(error));

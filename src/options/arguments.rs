@@ -48,7 +48,7 @@ pub(super) struct Connection {
     /// Database to connect to, or a whole connection string (postgresql://... or key=value ...); the default is $PGDATABASE, else the user's name.
     #[arg(value_name = "DBNAME")]
     pub positional: Option<String>,
-    /// Database to connect to, the same as DBNAME without an option.
+    /// Database to connect to, the same as DBNAME without an option, with the same default.
     #[arg(short = 'd', long, value_name = "DBNAME")]
     pub dbname: Option<String>,
     /// Host name or address of the server, or the directory of its Unix-domain socket; the default is $PGHOST, else the local socket.
@@ -60,7 +60,7 @@ pub(super) struct Connection {
     /// User to connect as; the default is $PGUSER, else the name of the operating system's user.
     #[arg(short = 'U', long, value_name = "USER")]
     pub username: Option<String>,
-    /// SQL commands that each new connection of a client begins with, such as SET, or @ and the name of a file with them; the time they take is in no figure of transactions.
+    /// SQL commands that each new connection of a client begins with, such as SET, or @ and the name of a file with them; the time they take is in no figure of transactions; none by default.
     #[arg(long, value_name = "SQL|@FILE")]
     pub on_connect: Option<OsString>,
 }
@@ -72,7 +72,7 @@ pub(super) struct Work {
     /// Run a builtin script: tpcb-like (the default if no script is given), simple-update or select-only, or an unambiguous beginning; a number after @ is its weight among several scripts (1 by default); "list" shows them.
     #[arg(short = 'b', long, value_name = "NAME[@W]")]
     pub builtin: Vec<OsString>,
-    /// Run the script in this file (- is the standard input); a number after the last @ is its weight (1 by default).
+    /// Run the script in this file (- is the standard input) in place of a builtin one; a number after the last @ is its weight (1 by default).
     #[arg(short = 'f', long, value_name = "FILE[@W]")]
     pub file: Vec<OsString>,
     /// Run the builtin script simple-update, the same as -b simple-update.
@@ -93,7 +93,7 @@ pub(super) struct Work {
     /// Vacuum and analyze pgbench_accounts too before the run.
     #[arg(short = 'v', long)]
     pub vacuum_all: bool,
-    /// What else is done before the run, untimed and in this order, separated by commas: vacuum (and analyze the database), checkpoint, prewarm (read tables and indexes into shared buffers), reset (statistics of the database).
+    /// What else is done before the run, untimed and in this order, separated by commas: vacuum (and analyze the database), checkpoint, prewarm (read tables and indexes into shared buffers), reset (statistics of the database); nothing by default.
     #[arg(long, value_name = "LIST", value_parser = values::preparations)]
     pub before: Option<Preparations>,
     /// Seed of all random numbers: a number, "time" (the default) or "rand"; the same number gives the same statements as pgbench; without the option, $PGBENCH_RANDOM_SEED is asked.
@@ -117,7 +117,7 @@ pub(super) struct Pressure {
     /// Make a new connection for each transaction.
     #[arg(short = 'C', long)]
     pub connect: bool,
-    /// Begin transactions by a random schedule of this many a second in all, or with a unit (0.2, 6/min, 100/h), not as soon as a client is free; latency then counts from when a transaction was due.
+    /// Begin transactions by a random schedule of this many a second in all, or with a unit (0.2, 6/min, 100/h); latency then counts from when a transaction was due; by default they begin as soon as a client is free.
     #[arg(short = 'R', long, value_name = "RATE", value_parser = values::rate)]
     pub rate: Option<f64>,
 }
@@ -126,19 +126,19 @@ pub(super) struct Pressure {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "How long")]
 pub(super) struct RunLength {
-    /// Begin transactions for this time, in seconds or with a unit (90, 1.5s, 5m), counted from when all clients are connected.
+    /// Begin transactions for this time, in seconds or with a unit (90, 1.5s, 5m), counted from when all clients are connected; without it, -t decides.
     #[arg(short = 'T', long, value_name = "TIME", value_parser = values::seconds)]
     pub time: Option<Duration>,
     /// Number of transactions that each client runs; 10 by default if there is no -T.
     #[arg(short = 't', long, value_name = "N", value_parser = values::count)]
     pub transactions: Option<u32>,
-    /// Let all clients run for this time before the measured time begins; these transactions are logged and in no figure.
+    /// Let all clients run for this time, in seconds or with a unit, before the measured time begins; these transactions are logged and in no figure; 0 by default.
     #[arg(long, value_name = "TIME", value_parser = values::seconds_or_none)]
     pub warmup: Option<Duration>,
-    /// Let the clients begin one after the other, evenly over this time, before the measured time and the warm-up begin.
+    /// Let the clients begin one after the other, evenly over this time, in seconds or with a unit, before the measured time and the warm-up begin; 0 by default.
     #[arg(long, value_name = "TIME", value_parser = values::seconds_or_none)]
     pub ramp_clients: Option<Duration>,
-    /// Cancel the transactions that are still under way this long after the end; without it they may finish.
+    /// Cancel the transactions that are still under way this long after the end, in seconds or with a unit; without it they may finish.
     #[arg(long, value_name = "TIME", value_parser = values::seconds_or_none)]
     pub finish_within: Option<Duration>,
 }
@@ -165,13 +165,13 @@ pub(super) struct OnErrors {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What to show")]
 pub(super) struct Show {
-    /// Count transactions that take longer than this, in milliseconds or with a unit (100, 2s).
+    /// Count transactions that take longer than this, in milliseconds or with a unit (100, 2s); no limit by default.
     #[arg(short = 'L', long, value_name = "TIME", value_parser = values::milliseconds)]
     pub latency_limit: Option<Duration>,
     /// Show how many transactions failed of serialization, deadlocks and other errors.
     #[arg(long)]
     pub failures_detailed: bool,
-    /// Show the mean time of each command of the scripts, and how often it failed.
+    /// Show the mean time of each command of the scripts and its percentiles, in milliseconds, and how often it failed.
     #[arg(short = 'r', long)]
     pub report_per_command: bool,
     /// Show these percentiles of latency, in percent and separated by commas; 50,90,95,99,99.9 by default.
@@ -188,7 +188,7 @@ pub(super) struct Show {
     /// Tell each thing that the clients do, on stderr.
     #[arg(long)]
     pub debug: bool,
-    /// Print a line of progress each time this many seconds (or, with a unit, this time) have passed.
+    /// Print a line of progress each time this many seconds (or, with a unit, this time) have passed; no such lines by default.
     #[arg(short = 'P', long, value_name = "TIME", value_parser = values::seconds)]
     pub progress: Option<Duration>,
     /// Only print what would be done: the effective workload and each script's commands as they would be sent, or with -i the rows, bytes and statements; nothing is done, and no server is needed.
@@ -206,10 +206,10 @@ pub(super) struct Keep {
     /// Write a row for every transaction to a CSV file, pgmark_log.PID.csv by default; it is compressed if its name ends in .gz.
     #[arg(short = 'l', long)]
     pub log: bool,
-    /// Name that file PREFIX.PID.csv; needs -l.
+    /// Name that file PREFIX.PID.csv; pgmark_log by default; needs -l.
     #[arg(long, value_name = "PREFIX")]
     pub log_prefix: Option<OsString>,
-    /// Write it to exactly this file, replacing it; implies -l.
+    /// Write it to exactly this file, replacing it; implies -l; without it, the prefix names the file.
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
     /// How the log looks: csv (the default), or pgbench: its lines without a header, one file a thread (PREFIX.PID, PREFIX.PID.1, ...).
@@ -218,16 +218,16 @@ pub(super) struct Keep {
     /// How the last column of a CSV log tells when a transaction ended: utc (the default), local, epoch (microseconds since 1970), or none for no such column.
     #[arg(long, value_name = "TIME", value_parser = values::log_time)]
     pub log_time: Option<LogTime>,
-    /// Go on in a new file after this many rows of a CSV log: PATH.1.csv, PATH.2.csv and so on, each with its header.
+    /// Go on in a new file after this many rows of a CSV log: PATH.1.csv, PATH.2.csv and so on, each with its header; one file by default.
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub log_split_rows: Option<u32>,
-    /// Log only this share of the transactions, above 0 and at most 1; the same random seed chooses the same ones; needs -l.
+    /// Log only this share of the transactions, above 0 and at most 1; the same random seed chooses the same ones; 1, all of them, by default; needs -l.
     #[arg(long, value_name = "SHARE", value_parser = values::sampling_rate)]
     pub sampling_rate: Option<f64>,
-    /// Log a row for each interval of this many seconds (or, with a unit, this time) in place of one for each transaction; with --interval-csv, the length of its intervals.
+    /// Log a row for each interval of this many seconds (or, with a unit, this time) in place of one for each transaction, the default; with --interval-csv, the length of its intervals, 1 second by default.
     #[arg(long, value_name = "TIME", value_parser = values::seconds)]
     pub aggregate_interval: Option<Duration>,
-    /// Write a CSV row for each second of the run to this file (or for each --aggregate-interval), replacing it; with several scripts, a row for each of them too.
+    /// Write a CSV row for each second of the run to this file (or for each --aggregate-interval), replacing it; with several scripts, a row for each of them too; no such file by default.
     #[arg(long, value_name = "FILE")]
     pub interval_csv: Option<PathBuf>,
 }
@@ -290,7 +290,7 @@ pub(super) struct TemporaryCluster {
     /// Directory of its server programs (initdb, postgres); the default is $PATH, else the newest version that the distribution has installed.
     #[arg(long, value_name = "DIR")]
     pub bindir: Option<PathBuf>,
-    /// Set a configuration parameter of it; may be given several times; durability stays at the server's defaults unless set here.
+    /// Set a configuration parameter of it; may be given several times; what is not set here, durability too, stays at the server's default.
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::setting)]
     pub temp_config: Vec<(String, String)>,
     /// Leave it running at the end, and print how to connect to it.

@@ -69,7 +69,7 @@ pub(super) fn is_pgbenchs(long_name: &str) -> bool {
 }
 
 /// What the walk over the arguments found.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Expanded {
     /// `--help` or `-?` stands among the options.
     Help,
@@ -77,6 +77,8 @@ pub(super) enum Expanded {
     Version,
     /// The arguments with all long names spelled out, the program's name first.
     Arguments(Vec<OsString>),
+    /// Those before one that is no option, and what is wrong with that.
+    UpTo(Vec<OsString>, Error),
 }
 
 /// Expands the long names in `argv`, the first element of which is the program's name. Under the
@@ -85,7 +87,7 @@ pub(super) fn expand(
     program: Program,
     command: &Command,
     argv: impl Iterator<Item = OsString>,
-) -> Result<Expanded, Error> {
+) -> Expanded {
     let mut expanded = Vec::new();
     let mut arguments = argv.into_iter();
     expanded.extend(arguments.next());
@@ -95,7 +97,10 @@ pub(super) fn expand(
                 expanded.push(argument);
                 break;
             }
-            [b'-', b'-', name @ ..] => vec![long_option(program, command, name)?],
+            [b'-', b'-', name @ ..] => match long_option(program, command, name) {
+                Ok(option) => vec![option],
+                Err(complaint) => return Expanded::UpTo(expanded, complaint),
+            },
             [b'-', letters @ ..] if !letters.is_empty() => short_options(command, letters),
             _ => {
                 expanded.push(argument);
@@ -104,21 +109,39 @@ pub(super) fn expand(
         };
         for option in &options {
             match option.name.as_str() {
-                "help" => return Ok(Expanded::Help),
-                "version" => return Ok(Expanded::Version),
+                "help" => return Expanded::Help,
+                "version" => return Expanded::Version,
                 _ => {}
             }
         }
-        expanded.push(match options.as_slice() {
+        let option = match options.as_slice() {
             [only] if argument.as_bytes().starts_with(b"--") => only.spelled(&argument),
             _ => argument,
-        });
-        if options.last().is_some_and(|last| last.value_follows) {
-            expanded.extend(arguments.next());
+        };
+        match options.last() {
+            Some(last) if last.value_follows => push_value(&mut expanded, option, arguments.next()),
+            Some(_) | None => expanded.push(option),
         }
     }
     expanded.extend(arguments);
-    Ok(Expanded::Arguments(expanded))
+    Expanded::Arguments(expanded)
+}
+
+/// Adds an option and its value as one argument: clap looks at the value there and then. With two it
+/// does so only when it has seen what comes next, and complains of that first.
+fn push_value(expanded: &mut Vec<OsString>, mut option: OsString, value: Option<OsString>) {
+    match value {
+        Some(value) if !value.is_empty() => {
+            option.push("=");
+            option.push(value);
+            expanded.push(option);
+        }
+        // An equals sign alone gives no value at all.
+        none_or_empty => {
+            expanded.push(option);
+            expanded.extend(none_or_empty);
+        }
+    }
 }
 
 /// One option as it stands in an argument.

@@ -25,15 +25,14 @@ use crate::time::Clock;
 /// The plan that these arguments ask for. `typed` tells which of them really stood there.
 pub(super) fn into_plan(
     arguments: &Arguments,
+    scripts: ScriptSet,
     typed: &Typed<'_>,
     environment: &dyn Environment,
 ) -> Result<Plan, Error> {
-    if let Some(text) = scripts::text_to_show(&arguments.work)? {
-        return Ok(Plan::Show(text));
+    let query_mode = arguments.work.protocol.unwrap_or(QueryMode::Simple);
+    if query_mode != QueryMode::Simple {
+        scripts.check_parameters()?;
     }
-    let seed = seed(arguments.work.random_seed, environment)?;
-    // Like pgbench, before anything that concerns several options.
-    let scripts = scripts::read(typed.program, typed.matches)?;
     check_database_name(arguments)?;
     if arguments.tables.initialize {
         typed.refuse_but(FOR_TABLES, "initialization mode (-i)")?;
@@ -48,10 +47,6 @@ pub(super) fn into_plan(
     }
     typed.refuse(ONLY_FOR_TABLES, "benchmarking mode, which is without -i")?;
     check_combinations(arguments)?;
-    let query_mode = arguments.work.protocol.unwrap_or(QueryMode::Simple);
-    if query_mode != QueryMode::Simple {
-        scripts.check_parameters()?;
-    }
     Ok(Plan::Run(Box::new(RunPlan {
         program: typed.program,
         server: server(arguments, typed, environment)?,
@@ -67,7 +62,7 @@ pub(super) fn into_plan(
             .transpose()?,
         vacuum: vacuum(arguments),
         before: preparations(arguments),
-        seed,
+        seed: seed(arguments.work.random_seed, typed.seed_of_environment),
         log: logs::log(typed.program, arguments),
         intervals: logs::intervals(arguments),
         progress: progress(typed.program, &arguments.show),
@@ -125,6 +120,8 @@ pub(super) struct Typed<'a> {
     pub program: Program,
     pub command: &'a Command,
     pub matches: &'a ArgMatches,
+    /// Not typed, but asked for all the same.
+    pub seed_of_environment: Option<SeedSource>,
 }
 
 impl Typed<'_> {
@@ -433,30 +430,41 @@ fn default_percentiles() -> Vec<f64> {
     SummaryPlan::default().percentiles
 }
 
-/// The option, else the environment, else the time. A bad value in the environment is an error
-/// even if an option overrides it, as in pgbench.
-fn seed(option: Option<SeedSource>, environment: &dyn Environment) -> Result<Seed, Error> {
-    let from_environment = match environment.variable(SEED_VARIABLE) {
-        Some(text) => Some(values::seed(&text.to_string_lossy()).map_err(
-            |rejected| match rejected {
-                Rejected::Because(message, Some(hint)) => {
-                    usage_with_hint(format!("{message} (in ${SEED_VARIABLE})"), hint)
-                }
-                other => usage(format!("{other} (in ${SEED_VARIABLE})")),
-            },
-        )?),
-        None => None,
+/// The seed that the environment asks for. A bad value is an error even if an option overrides it,
+/// as in pgbench.
+pub(super) fn seed_of_environment(
+    environment: &dyn Environment,
+) -> Result<Option<SeedSource>, Error> {
+    let Some(text) = environment.variable(SEED_VARIABLE) else {
+        return Ok(None);
     };
+    match values::seed(&text.to_string_lossy()) {
+        Ok(source) => Ok(Some(source)),
+        Err(Rejected::Because(message, Some(hint))) => Err(usage_with_hint(
+            format!("{message} (in ${SEED_VARIABLE})"),
+            hint,
+        )),
+        Err(other) => Err(usage(format!("{other} (in ${SEED_VARIABLE})"))),
+    }
+}
+
+/// The option, else the environment, else the time.
+fn seed(option: Option<SeedSource>, from_environment: Option<SeedSource>) -> Seed {
     let given = option.or(from_environment);
-    Ok(Seed {
-        value: match given.unwrap_or(SeedSource::Time) {
-            SeedSource::Number(number) => number,
-            SeedSource::Time => microseconds_now(),
-            // The standard library keys its hashers from the system's source of randomness.
-            SeedSource::Random => RandomState::new().build_hasher().finish(),
-        },
+    Seed {
+        value: drawn(given.unwrap_or(SeedSource::Time)),
         explicit: given.is_some(),
-    })
+        overridden: option.and(from_environment).map(drawn),
+    }
+}
+
+fn drawn(source: SeedSource) -> u64 {
+    match source {
+        SeedSource::Number(number) => number,
+        SeedSource::Time => microseconds_now(),
+        // The standard library keys its hashers from the system's source of randomness.
+        SeedSource::Random => RandomState::new().build_hasher().finish(),
+    }
 }
 
 const SEED_VARIABLE: &str = "PGBENCH_RANDOM_SEED";

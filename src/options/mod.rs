@@ -10,17 +10,19 @@ mod expand;
 mod help;
 mod into_plan;
 mod logs;
+mod pgbench;
 mod scripts;
 mod values;
 
 use std::ffi::OsString;
 
-use clap::{Command, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use arguments::Arguments;
 use complaint::{explain, of_program, usage, usage_with_hint};
 use expand::{Expanded, expand, is_pgbenchs, takes_value};
-use into_plan::{Typed, into_plan};
+use into_plan::{Typed, into_plan, seed_of_environment};
+use scripts::Found;
 
 use crate::conninfo::Environment;
 use crate::error::Error;
@@ -42,32 +44,61 @@ pub fn parse(
         .peek()
         .map_or(Program::Pgmark, |name| Program::called(name));
     let command = command(program);
-    let argv = match expand(program, &command, argv).map_err(|e| of_program(program, e))? {
+    let (argv, complaint) = match expand(program, &command, argv) {
         Expanded::Help => return Ok(Plan::Show(Text::Stdout(help::help(program, &command)))),
         Expanded::Version => return Ok(Plan::Show(Text::Stdout(help::version(program)))),
-        Expanded::Arguments(argv) => argv,
+        Expanded::Arguments(argv) => (argv, None),
+        Expanded::UpTo(argv, complaint) => (argv, Some(complaint)),
     };
-    plan(program, &command, argv, environment).map_err(|error| of_program(program, error))
+    plan(program, &command, (argv, complaint), environment)
+        .map_err(|error| of_program(program, error))
 }
 
+/// What is wrong is told in pgbench's order: the variable of the seed, then options and the scripts
+/// that they name as they stand in `argv`, then what concerns several options.
 fn plan(
     program: Program,
     command: &Command,
-    argv: Vec<OsString>,
+    (argv, complaint): (Vec<OsString>, Option<Error>),
     environment: &dyn Environment,
 ) -> Result<Plan, Error> {
-    let matches = command
-        .clone()
-        .try_get_matches_from(argv)
-        .map_err(|complaint| explain(&complaint, command))?;
+    let seed_of_environment = seed_of_environment(environment)?;
+    let (matches, complaint) = take(command, argv, complaint);
+    let scripts = match scripts::read(program, &matches)? {
+        Found::Text(text) => return Ok(Plan::Show(text)),
+        Found::Scripts(builder) => builder,
+    };
+    if let Some(complaint) = complaint {
+        return Err(complaint);
+    }
     let arguments =
         Arguments::from_arg_matches(&matches).map_err(|complaint| explain(&complaint, command))?;
     let typed = Typed {
         program,
         command,
         matches: &matches,
+        seed_of_environment,
     };
-    into_plan(&arguments, &typed, environment)
+    into_plan(&arguments, scripts.finish()?, &typed, environment)
+}
+
+/// The options up to the first that is wrong, with what is wrong with it; `complaint` is about what
+/// comes after `argv`.
+fn take(
+    command: &Command,
+    argv: Vec<OsString>,
+    complaint: Option<Error>,
+) -> (ArgMatches, Option<Error>) {
+    match command.clone().try_get_matches_from(&argv) {
+        Ok(matches) => (matches, complaint),
+        Err(complaint) => {
+            let up_to_there = command.clone().ignore_errors(true);
+            (
+                up_to_there.get_matches_from(argv),
+                Some(explain(&complaint, command)),
+            )
+        }
+    }
 }
 
 /// The options as clap knows them; under the name pgbench, ours are hidden, and [`expand`] refuses
@@ -77,7 +108,11 @@ fn command(program: Program) -> Command {
     Arguments::command().mut_args(|arg| {
         let takes_hyphens = !arg.is_positional() && takes_value(&arg);
         let hidden = program == Program::Pgbench && arg.get_long().is_some_and(|n| !is_pgbenchs(n));
-        arg.allow_hyphen_values(takes_hyphens).hide(hidden)
+        let arg = arg.allow_hyphen_values(takes_hyphens).hide(hidden);
+        match program {
+            Program::Pgmark => arg,
+            Program::Pgbench => pgbench::narrowed(arg),
+        }
     })
 }
 

@@ -7,60 +7,81 @@ use std::path::Path;
 
 use clap::ArgMatches;
 
-use super::arguments::Work;
 use super::values::{self, Rejected};
 use super::{usage, usage_with_hint};
 use crate::error::Error;
 use crate::plan::Text;
 use crate::program::Program;
 use crate::script::builtin::{self, BUILTINS, Builtin, NotFound};
-use crate::script::{Dialect, ScriptSet, ScriptSetBuilder};
+use crate::script::{Dialect, ScriptSetBuilder};
 
-/// What is printed instead of a run: the list of the builtin scripts, or the text of one.
-pub(super) fn text_to_show(work: &Work) -> Result<Option<Text>, Error> {
-    if work.builtin.iter().any(|name| name == "list") {
-        return Ok(Some(Text::Stderr(list())));
-    }
-    let Some(name) = &work.show_script else {
-        return Ok(None);
-    };
-    let builtin = find(name)?;
-    Ok(Some(Text::Stderr(format!(
-        "-- {}: {}\n{}\n",
-        builtin.name, builtin.display_name, builtin.text
-    ))))
+/// What the options concerned ask for.
+pub(super) enum Found {
+    /// Something is printed instead of a run: the list of the builtin scripts, or the text of one.
+    Text(Text),
+    /// All scripts and definitions; tpcb-like where no script was asked for.
+    Scripts(ScriptSetBuilder),
 }
 
-/// All scripts and definitions; tpcb-like where no script was asked for.
-pub(super) fn read(program: Program, matches: &ArgMatches) -> Result<ScriptSet, Error> {
+/// Does what the options say in the order in which they were given; what is wrong with a script is
+/// told before what is wrong with a later option.
+///
+/// # Errors
+/// What cannot be read or found, or else all that is wrong with what was read before it.
+pub(super) fn read(program: Program, matches: &ArgMatches) -> Result<Found, Error> {
     let mut builder = ScriptSetBuilder::new(match program {
         Program::Pgmark => Dialect::Extended,
         Program::Pgbench => Dialect::Pgbench,
     });
     let given = in_order(matches);
     for (kind, argument) in &given {
-        match kind {
-            Kind::Builtin => {
-                let (name, weight) = split_weight(argument)?;
-                builder.add_builtin(find(name)?, weight);
+        match add(*kind, argument, &mut builder) {
+            Ok(None) => {}
+            Ok(Some(text)) => {
+                builder.check()?;
+                return Ok(Found::Text(text));
             }
-            Kind::File => {
-                let (name, weight) = split_weight(argument)?;
-                builder.add_file(name.to_string_lossy(), &read_file(name)?, weight);
-            }
-            Kind::Definition => {
-                let bytes = argument.as_bytes();
-                let sign = bytes.iter().position(|byte| *byte == b'=');
-                // Without a sign there is no value, which the builder refuses.
-                let (name, value) = bytes.split_at(sign.unwrap_or(bytes.len()));
-                builder.define(name, value.get(1..).unwrap_or_default());
+            Err(error) => {
+                builder.check()?;
+                return Err(error);
             }
         }
     }
+    builder.check()?;
     if given.iter().all(|(kind, _)| *kind == Kind::Definition) {
         builder.add_builtin(builtin::DEFAULT, 1);
     }
-    Ok(builder.finish()?)
+    Ok(Found::Scripts(builder))
+}
+
+/// Does what one option says; a text is to be shown.
+fn add(
+    kind: Kind,
+    argument: &OsStr,
+    builder: &mut ScriptSetBuilder,
+) -> Result<Option<Text>, Error> {
+    match kind {
+        Kind::Builtin if argument == "list" => return Ok(Some(Text::Stderr(list()))),
+        Kind::Builtin => {
+            let (name, weight) = split_weight(argument)?;
+            builder.add_builtin(find(name)?, weight);
+        }
+        Kind::File => {
+            let (name, weight) = split_weight(argument)?;
+            builder.add_file(name.to_string_lossy(), &read_file(name)?, weight);
+        }
+        Kind::Definition => {
+            builder.define(argument.as_bytes());
+        }
+        Kind::Show => {
+            let builtin = find(argument)?;
+            return Ok(Some(Text::Stderr(format!(
+                "-- {}: {}\n{}\n",
+                builtin.name, builtin.display_name, builtin.text
+            ))));
+        }
+    }
+    Ok(None)
 }
 
 /// `--on-connect`: the SQL itself, or what stands in the file after `@`.
@@ -76,6 +97,7 @@ enum Kind {
     Builtin,
     File,
     Definition,
+    Show,
 }
 
 /// The options concerned, by the names of their fields. `-N` and `-S` stand for a builtin script
@@ -86,6 +108,7 @@ const OPTIONS: &[(&str, Kind)] = &[
     ("select_only", Kind::Builtin),
     ("file", Kind::File),
     ("define", Kind::Definition),
+    ("show_script", Kind::Show),
 ];
 
 fn in_order(matches: &ArgMatches) -> Vec<(Kind, OsString)> {

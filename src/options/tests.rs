@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::expand::{Expanded, PGBENCH_OPTIONS, expand, is_pgbenchs};
+use super::expand::{Expanded, PGBENCH_OPTIONS, expand, is_pgbenchs, takes_value};
 use super::{command, help, parse};
 use crate::conninfo::{Environment, Host, HostName};
 use crate::error::{Error, Report};
@@ -364,6 +364,15 @@ fn the_seed_comes_from_the_option_then_the_environment() {
     assert_eq!(seed("", &five), (5, true));
     assert!(seed("--random-seed rand", &NO_VARIABLES).1);
     assert!(!seed("", &NO_VARIABLES).1);
+
+    let overridden = |arguments: &str| match parse_words(arguments, &five) {
+        Ok(Plan::Run(plan)) => plan.seed.overridden,
+        other => panic!("{arguments}: {other:?}"),
+    };
+    assert_eq!(
+        (overridden("--random-seed=42"), overridden("")),
+        (Some(5), None)
+    );
 
     let bad = Surroundings(&[("PGBENCH_RANDOM_SEED", "five")]);
     let error = parse_words("--random-seed=42", &bad).expect_err("a bad variable is told");
@@ -746,6 +755,51 @@ fn too_many_parameters_are_refused_where_they_are_sent_as_such() {
     }
 }
 
+/// As in pgbench, whatever is wrong first in the order of the arguments is told.
+#[test]
+fn the_first_thing_wrong_is_told() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("bad.sql");
+    std::fs::write(&path, "\\bogus\n").expect("a writable directory");
+    let bad = path.display();
+    let script = "bad.sql:1";
+    for (arguments, essence) in [
+        (format!("-f {bad} -c 0"), script),
+        (format!("-c 0 -f {bad}"), "-c/--client must be in range"),
+        (format!("-f {bad} --bogus"), script),
+        (format!("--bogus -f {bad}"), "unrecognized option '--bogus'"),
+        (format!("-f {bad} --d"), script),
+        (format!("--d -f {bad}"), "option '--d' is ambiguous"),
+        (format!("-f {bad} -nZ"), script),
+        (format!("-f {bad} -T"), script),
+        (format!("-nf{bad} --quiet=3"), script),
+        (format!("-f {bad} one two"), script),
+        (format!("-f {bad} -b nothing"), script),
+        (format!("-b nothing -f {bad}"), "is called \"nothing\""),
+        (format!("-f {bad} -b list"), script),
+        (format!("-f {bad} --show-script tpcb"), script),
+        (format!("-f {bad} -f no/such"), script),
+        (format!("-f no/such -f {bad}"), "no/such"),
+        (format!("-f {bad} -t 5 -T 5"), script),
+        ("-T x --bogus".to_owned(), "invalid value \"x\""),
+        ("-D x= -T 0".to_owned(), "\"x=\""),
+        ("-D novalue -T 0".to_owned(), "\"novalue\""),
+        ("-D =3 -T 0".to_owned(), "\"=3\""),
+        ("-T 0 -D x=".to_owned(), "-T/--time"),
+    ] {
+        let error = parse_words(&arguments, &NO_VARIABLES).expect_err(&arguments);
+        let message = error.to_string();
+        assert!(message.contains(essence), "{arguments}: {message}");
+    }
+    match parse_words("-b list -c 0 --bogus", &NO_VARIABLES) {
+        Ok(Plan::Show(_)) => {}
+        other => panic!("what is shown is shown at once: {other:?}"),
+    }
+    let bad_seed = Surroundings(&[("PGBENCH_RANDOM_SEED", "five")]);
+    let error = parse_words("--bogus", &bad_seed).expect_err("two things are wrong");
+    assert!(error.to_string().contains("PGBENCH_RANDOM_SEED"), "{error}");
+}
+
 #[test]
 fn unreadable_scripts_are_named() {
     let error = parse_words("-f no/such/script.sql", &NO_VARIABLES).expect_err("no such file");
@@ -803,16 +857,15 @@ fn every_beginning_that_pgbench_takes_is_taken() {
                 let unambiguous = begins.count() == 1 || prefix == *name;
                 let found = expanded(&format!("--{prefix}"));
                 match (unambiguous, found) {
-                    (true, Ok(Expanded::Help)) => assert_eq!(*name, "help"),
-                    (true, Ok(Expanded::Version)) => assert_eq!(*name, "version"),
-                    (true, Ok(Expanded::Arguments(argv))) => {
+                    (true, Expanded::Help) => assert_eq!(*name, "help"),
+                    (true, Expanded::Version) => assert_eq!(*name, "version"),
+                    (true, Expanded::Arguments(argv)) => {
                         assert_eq!(argv[1], OsString::from(format!("--{name}")), "{prefix}");
                     }
-                    (false, Err(error)) => {
+                    (false, Expanded::UpTo(_, error)) => {
                         assert!(error.to_string().contains("is ambiguous"), "{error}");
                     }
-                    (true, Err(error)) => panic!("--{prefix}: {error}"),
-                    (false, Ok(found)) => panic!("--{prefix}: {found:?}"),
+                    (_, found) => panic!("--{prefix}: {found:?}"),
                 }
             }
             let arg = command
@@ -844,6 +897,19 @@ fn under_the_name_pgbench_there_are_no_options_but_its_own() {
         ("--percentiles 5", "unrecognized option '--percentiles'"),
         ("--warm 5", "unrecognized option '--warm'"),
         ("-i -j 2", "initialization mode (-i): -j/--jobs"),
+        ("-T 1.5", "invalid value \"1.5\" for option -T/--time"),
+        ("-T 5s", "invalid value \"5s\" for option -T/--time"),
+        ("-T 0", "-T/--time must be in range 1..2147483647"),
+        (
+            "-P 500ms",
+            "invalid value \"500ms\" for option -P/--progress",
+        ),
+        (
+            "-l --aggregate-interval 1.5",
+            "invalid value \"1.5\" for option --aggregate-interval",
+        ),
+        ("-R 6/min", "invalid rate limit: \"6/min\""),
+        ("-L 2s", "invalid latency limit: \"2s\""),
         ("report", ""),
     ] {
         match as_pgbench(arguments) {
@@ -961,6 +1027,14 @@ fn every_option_is_explained() {
             sentence.starts_with(char::is_uppercase),
             "{name}: {sentence}"
         );
+        // What is given only when something is there to be named has no default.
+        let has_value = takes_value(arg)
+            && !["define", "show-script"]
+                .contains(&&name[name.find("--").map_or(0, |at| at + 2)..]);
+        let says_default = ["default", "without it", "if not given"]
+            .iter()
+            .any(|words| sentence.contains(words));
+        assert!(!has_value || says_default, "{name}: {sentence}");
         let in_table = match (arg.get_short(), arg.get_long()) {
             (Some(short), Some(long)) => format!("| `-{short}`, `--{long}"),
             (_, Some(long)) => format!("| `--{long}"),

@@ -76,6 +76,34 @@ pub(super) fn seconds(text: &str) -> Result<Duration, Rejected> {
     )
 }
 
+/// `-T -P --aggregate-interval` of pgbench: whole seconds, 1 to 2147483647.
+pub(super) fn whole_seconds(text: &str) -> Result<Duration, Rejected> {
+    count(text).map(|seconds| Duration::from_secs(seconds.into()))
+}
+
+/// `-R` of pgbench: transactions per second.
+pub(super) fn plain_rate(text: &str) -> Result<f64, Rejected> {
+    match number(text.trim()) {
+        Ok(rate) if rate > 0.0 && rate <= RATE_MAX => Ok(rate),
+        Ok(_) | Err(_) => Err(Rejected::Because(
+            format!("invalid rate limit: \"{text}\""),
+            Some("A rate is a number of transactions per second, above 0."),
+        )),
+    }
+}
+
+/// `-L` of pgbench: milliseconds. What it would round to none at all is refused.
+pub(super) fn plain_milliseconds(text: &str) -> Result<Duration, Rejected> {
+    let limit = number(text.trim()).map(|ms| Duration::try_from_secs_f64(ms / 1e3));
+    match limit {
+        Ok(Ok(limit)) if limit >= Duration::from_micros(1) => Ok(limit),
+        Ok(_) | Err(_) => Err(Rejected::Because(
+            format!("invalid latency limit: \"{text}\""),
+            Some("A limit is a number of milliseconds, at least 0.001."),
+        )),
+    }
+}
+
 /// As [`seconds`], or 0.
 pub(super) fn seconds_or_none(text: &str) -> Result<Duration, Rejected> {
     match decimal(text.trim()) {
@@ -96,7 +124,7 @@ pub(super) fn rate(text: &str) -> Result<f64, Rejected> {
         "h" => 3600.0,
         _ => return Err(no_rate(text)),
     };
-    match decimal(number.trim()) {
+    match self::number(number.trim()) {
         Ok(rate) if rate > 0.0 && rate <= RATE_MAX => Ok(rate / unit_s),
         Ok(_) | Err(_) => Err(no_rate(text)),
     }
@@ -202,7 +230,7 @@ pub(super) fn log_time(text: &str) -> Result<LogTime, Rejected> {
 
 /// `--sampling-rate`
 pub(super) fn sampling_rate(text: &str) -> Result<f64, Rejected> {
-    match decimal(text.trim()) {
+    match number(text.trim()) {
         Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
         _ => Err(Rejected::Because(
             format!("invalid sampling rate: \"{text}\""),
@@ -344,6 +372,17 @@ fn duration(text: &str, unit: Duration, range: &'static str) -> Result<Duration,
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// A decimal number, with an exponent if you like.
+fn number(text: &str) -> Result<f64, Rejected> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    decimal(mantissa)?;
+    exponent.map(whole_number).transpose()?;
+    text.parse().map_err(|_| Rejected::Malformed)
+}
+
 /// Digits with at most one decimal point; no exponent, so that every letter starts a unit.
 fn decimal(text: &str) -> Result<f64, Rejected> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -438,8 +477,13 @@ mod tests {
             (" +10 ", Some(10.0)),
             ("0", None),
             ("-1", None),
+            ("1e3", Some(1000.0)),
+            ("1.5E-1", Some(0.15)),
             ("10abc", None),
-            ("1e3", None),
+            ("1e", None),
+            ("1e1.5", None),
+            ("1e999", None),
+            ("e3", None),
             ("6/d", None),
             ("6/", None),
             ("/s", None),
@@ -447,6 +491,33 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(rate(text).ok(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn pgbenchs_numbers_have_no_unit() {
+        for (text, s, tps, ms) in [
+            ("5", Some(5.0), Some(5.0), Some(5.0)),
+            (" +5", Some(5.0), Some(5.0), Some(5.0)),
+            ("1.5", None, Some(1.5), Some(1.5)),
+            ("1e3", None, Some(1000.0), Some(1000.0)),
+            ("5s", None, None, None),
+            ("6/min", None, None, None),
+            ("0", None, None, None),
+            ("-1", None, None, None),
+            ("0.0001", None, Some(0.0001), None),
+            ("2147483648", None, None, Some(2_147_483_648.0)),
+            ("1e300", None, None, None),
+            ("", None, None, None),
+        ] {
+            let seconds = whole_seconds(text).ok().map(|time| time.as_secs_f64());
+            let limit = plain_milliseconds(text).ok();
+            let limit = limit.map(|time| time.as_secs_f64() * 1e3);
+            assert_eq!(
+                (seconds, plain_rate(text).ok(), limit),
+                (s, tps, ms),
+                "{text:?}"
+            );
         }
     }
 

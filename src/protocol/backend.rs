@@ -250,8 +250,16 @@ impl<'a> ServerMessage<'a> {
 impl<'a> ServerMessage<'a> {
     /// Severity and primary message, without what else belongs to it.
     pub fn headline(&self) -> String {
-        let severity = self.field(b'S').unwrap_or_else(|| self.severity());
-        format!("{}:  {}", Shown(severity), Shown(self.message()))
+        // A message without any fields is not what the protocol prescribes, but it is an error.
+        let severity = match self.field(b'S').unwrap_or_else(|| self.severity()) {
+            b"" => b"ERROR",
+            severity => severity,
+        };
+        let primary = match self.message() {
+            b"" => b"the server gave no message",
+            primary => primary,
+        };
+        format!("{}:  {}", Shown(severity), Shown(primary))
     }
 
     /// The message as libpq prints it, with the line of the statement that it points at.

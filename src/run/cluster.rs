@@ -14,8 +14,9 @@ pub(super) fn start(
     signals: &Signals,
     around: &Surroundings<'_>,
 ) -> Result<TemporaryCluster, Error> {
-    let cluster = TemporaryCluster::start(cluster_plan, plan.load.clients)?;
-    signals.check()?;
+    let go_on = || signals.check();
+    let cluster = TemporaryCluster::start(cluster_plan, plan.load.clients, &go_on)?;
+    go_on()?;
     let steps = vec![
         InitStep::CreateTables,
         InitStep::GenerateClientSide,

@@ -163,6 +163,9 @@ fn run_benchmark(
 }
 
 fn report_seed(plan: &RunPlan, console: &Console) {
+    if let (Program::Pgbench, Some(seed)) = (plan.program, plan.seed.overridden) {
+        console.notice(&format!("setting random seed to {seed}"));
+    }
     if plan.seed.explicit {
         console.notice(&format!("setting random seed to {}", plan.seed.value));
     }

@@ -7,7 +7,7 @@ use crate::collector::{Log, LogContext, open_intervals, open_log};
 use crate::conninfo::Target;
 use crate::console::Console;
 use crate::context::RunContext;
-use crate::error::Error;
+use crate::error::{Error, Report};
 use crate::plan::{RunPlan, ServerChoice};
 use crate::report;
 use crate::server::{self, Activity, ServerFacts};
@@ -44,6 +44,7 @@ pub(super) fn prepare(
         let (scale, partitions) = if plan.scripts.any_builtin {
             let hint = server::initialization_hint(plan.program, &target.database);
             let scale = server::scale(client, &hint)?;
+            refuse_empty_tables(plan, scale, &hint)?;
             warn_of_ignored_scale(plan, scale, &console);
             (scale, server::partitions(client, &hint)?)
         } else {
@@ -59,6 +60,16 @@ pub(super) fn prepare(
             activity,
         })
     })
+}
+
+/// Builtin scripts draw from as many accounts as the scale says, unless another one is defined.
+fn refuse_empty_tables(plan: &RunPlan, scale: u64, hint: &str) -> Result<(), Error> {
+    if scale > 0 || plan.scripts.variables.is_defined(b"scale") {
+        return Ok(());
+    }
+    Err(Error::Server(
+        Report::new("the table pgbench_branches is empty, so that a builtin script has no accounts to choose from").hint(hint),
+    ))
 }
 
 fn warn_of_ignored_scale(plan: &RunPlan, found: u64, console: &Console) {

@@ -59,19 +59,30 @@ impl ScriptSetBuilder {
         }
     }
 
-    /// Defines a variable for all clients (`-D`). The last definition of a name wins.
-    pub fn define(&mut self, name: &[u8], value: &[u8]) {
+    /// Defines a variable for all clients (`-D NAME=VALUE`). The last definition of a name wins.
+    pub fn define(&mut self, definition: &[u8]) {
+        let sign = definition.iter().position(|&byte| byte == b'=');
+        let (name, value) = match sign {
+            Some(sign) => (&definition[..sign], &definition[sign + 1..]),
+            None => (definition, &b""[..]),
+        };
         if name.is_empty() || value.is_empty() {
-            let definition = if value.is_empty() {
-                shown(name)
-            } else {
-                format!("={}", shown(value))
-            };
-            self.error(Problem::BadDefine(definition));
+            self.error(Problem::BadDefine(shown(definition)));
         } else if !is_valid_name(name) {
-            self.error(Problem::BadVariableName(shown(name)));
+            self.error(Problem::BadVariableName(shown(definition)));
         } else {
             self.table.define(name, value);
+        }
+    }
+
+    /// Fails with all that is wrong with what was added so far, if anything is; it is not told again.
+    ///
+    /// # Errors
+    /// Those of scripts and definitions.
+    pub fn check(&mut self) -> Result<(), ScriptErrors> {
+        match std::mem::take(&mut self.errors) {
+            errors if errors.is_empty() => Ok(()),
+            errors => Err(ScriptErrors(errors)),
         }
     }
 
@@ -170,10 +181,9 @@ mod tests {
     #[test]
     fn definitions_are_checked() {
         let mut builder = ScriptSetBuilder::new(Dialect::Pgbench);
-        builder.define(b"x", b"");
-        builder.define(b"", b"1");
-        builder.define(b"a b", b"1");
-        builder.define(b"\xe9", b"\xff");
+        for definition in [&b"x="[..], b"=1", b"a b=1", b"\xe9=\xff"] {
+            builder.define(definition);
+        }
         assert_eq!(
             codes(&builder.finish().expect_err("three are bad")),
             ["bad-define", "bad-define", "bad-var-name"]

@@ -76,7 +76,7 @@ fn run(case: &Case, options: &Options, dialect: Dialect) -> Outcome {
     let mut builder = ScriptSetBuilder::new(dialect);
     for define in &options.defines {
         let (name, value) = define.split_once('=').unwrap_or((define, ""));
-        builder.define(name.as_bytes(), value.as_bytes());
+        builder.define(format!("{name}={value}").as_bytes());
     }
     builder.add_file("case.sql", case.script().as_bytes(), 1);
     let set = builder.finish().and_then(|set| {

@@ -69,13 +69,13 @@ pub enum Problem {
     #[error("the weights of all scripts are zero, so that none could be chosen")]
     ZeroWeight,
     /// A definition without name or value.
-    #[error("invalid definition \"{0}\": expected NAME=VALUE with neither part empty")]
+    #[error("invalid variable definition: \"{0}\"; expected NAME=VALUE with neither part empty")]
     BadDefine(String),
     /// UTF-8 text that begins with a byte-order mark, which the server takes for part of a word.
     #[error("the script begins with a byte-order mark (bytes EF BB BF)")]
     ByteOrderMark,
     /// A defined name that cannot be a variable.
-    #[error("invalid variable name: \"{0}\"")]
+    #[error("invalid variable name in definition: \"{0}\"")]
     BadVariableName(String),
     /// Expression grammar.
     #[error("syntax error{}", found(.0))]
@@ -413,7 +413,7 @@ pub enum EvalError {
     #[error("variable \"{0}\" is empty")]
     EmptyVariable(String),
     /// A name that cannot be a variable.
-    #[error("invalid variable name: \"{0}\"")]
+    #[error("invalid variable name in definition: \"{0}\"")]
     BadVariableName(String),
     /// A result of integer arithmetic beyond 64 bits.
     #[error("integer {0} is out of range")]

@@ -42,7 +42,7 @@ pub fn drive_hostile(text: &[u8]) {
 
 fn parse(dialect: Dialect, text: &[u8]) -> Result<ScriptSet, ScriptErrors> {
     let mut builder = ScriptSetBuilder::new(dialect);
-    builder.define(b"x", b"7");
+    builder.define(b"x=7");
     builder.add_file("script", text, 1);
     builder.finish()
 }

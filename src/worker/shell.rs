@@ -3,18 +3,22 @@
 //!
 //! Each command has a thread of its own that waits for the process. What came of it arrives over a
 //! channel, and the worker's poll is woken. The shell leads a process group of its own, so that what
-//! it has started ends with it when nobody waits any more.
+//! it has started ends with it when nobody waits any more: it is asked to, and before the worker
+//! ends it is made to.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use mio::Waker;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::time::Clock;
 
 /// A command for the system's shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +44,18 @@ pub type ShellOutput = Result<Vec<u8>, String>;
 /// The most that is kept of what a command prints: a number is wanted, on the first line.
 const OUTPUT_BYTES: u64 = 256;
 
+/// How long a command that was asked to end may take to, as long as somebody waits at a terminal
+/// without a thought.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// The shell commands of one worker.
 #[derive(Debug)]
 pub struct Shells {
     sender: Sender<Ended>,
     ended: Receiver<Ended>,
     running: Vec<Option<Arc<Running>>>,
+    /// Asked to end.
+    ending: Vec<Arc<Running>>,
     serial: u64,
 }
 
@@ -81,15 +91,21 @@ impl Reply {
 struct Running {
     serial: u64,
     process: Mutex<Process>,
+    /// Told when it is over.
+    over: Condvar,
 }
 
-#[derive(Debug)]
+/// A process that has not been reaped has its number for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Process {
     Starting,
-    /// Not reaped yet, so its number stands for no other process.
     Started(Pid),
-    Reaped,
+    /// Nobody waits for it any more, though it has not even started.
     Unwanted,
+    /// Asked to end.
+    Ending(Pid),
+    /// Reaped, or never started.
+    Over,
 }
 
 impl Shells {
@@ -100,6 +116,7 @@ impl Shells {
             sender,
             ended,
             running: vec![None; slots],
+            ending: Vec::new(),
             serial: 0,
         }
     }
@@ -110,6 +127,7 @@ impl Shells {
         let running = Arc::new(Running {
             serial: self.serial,
             process: Mutex::new(Process::Starting),
+            over: Condvar::new(),
         });
         self.running[slot] = Some(Arc::clone(&running));
         let reply = Reply {
@@ -118,11 +136,16 @@ impl Shells {
             sender: self.sender.clone(),
             waker: Arc::clone(waker),
         };
-        let failed = reply.clone();
+        let (failed, never_ran) = (reply.clone(), Arc::clone(&running));
         let spawned = std::thread::Builder::new()
             .name("shell".to_owned())
-            .spawn(move || reply.send(run(&order, &running)));
+            .spawn(move || {
+                let output = run(&order, &running);
+                running.note_over();
+                reply.send(output);
+            });
         if let Err(error) = spawned {
+            never_ran.note_over();
             failed.send(Err(format!("could not create a thread: {error}")));
         }
     }
@@ -143,6 +166,19 @@ impl Shells {
     pub fn stop(&mut self, slot: usize) {
         if let Some(running) = self.running[slot].take() {
             running.stop();
+            self.ending.push(running);
+        }
+    }
+}
+
+impl Drop for Shells {
+    /// Nothing that was started here outlives the worker.
+    fn drop(&mut self) {
+        (0..self.running.len()).for_each(|slot| self.stop(slot));
+        let clock = Clock::start();
+        let deadline = clock.now() + GRACE;
+        for running in &self.ending {
+            running.wait_or_kill(deadline - clock.now());
         }
     }
 }
@@ -150,23 +186,41 @@ impl Shells {
 impl Running {
     fn stop(&self) {
         let mut process = self.lock();
-        if let Process::Started(pid) = *process {
-            let _ = kill_process_group(pid, Signal::TERM);
+        match *process {
+            Process::Starting => *process = Process::Unwanted,
+            Process::Started(pid) => *process = ask_to_end(pid),
+            Process::Unwanted | Process::Ending(_) | Process::Over => {}
         }
-        *process = Process::Unwanted;
+    }
+
+    fn wait_or_kill(&self, patience: Duration) {
+        let under_way = |process: &mut Process| *process != Process::Over;
+        let waited = self
+            .over
+            .wait_timeout_while(self.lock(), patience, under_way);
+        let (process, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match *process {
+            Process::Started(pid) | Process::Ending(pid) => {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+            Process::Starting | Process::Unwanted | Process::Over => {}
+        }
     }
 
     /// The process has started; ends it at once if nobody wants it any more.
     fn note_started(&self, pid: Pid) {
         let mut process = self.lock();
-        match *process {
-            Process::Unwanted => {
-                let _ = kill_process_group(pid, Signal::TERM);
+        *process = match *process {
+            Process::Unwanted => ask_to_end(pid),
+            Process::Starting | Process::Started(_) | Process::Ending(_) | Process::Over => {
+                Process::Started(pid)
             }
-            Process::Starting | Process::Started(_) | Process::Reaped => {
-                *process = Process::Started(pid);
-            }
-        }
+        };
+    }
+
+    fn note_over(&self) {
+        *self.lock() = Process::Over;
+        self.over.notify_all();
     }
 
     /// Waits for the end of the process. While it is waited for it can be stopped; once its number
@@ -175,16 +229,18 @@ impl Running {
         let ended_unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let pid = Pid::from_child(child);
         rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), ended_unreaped))?;
-        let mut process = self.lock();
-        if let Process::Started(_) = *process {
-            *process = Process::Reaped;
-        }
+        *self.lock() = Process::Over;
         child.wait()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Process> {
+    fn lock(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn ask_to_end(pid: Pid) -> Process {
+    let _ = kill_process_group(pid, Signal::TERM);
+    Process::Ending(pid)
 }
 
 fn run(order: &ShellOrder, running: &Running) -> ShellOutput {
@@ -290,5 +346,38 @@ mod tests {
         let ended = shells.ended.recv().unwrap();
         assert_eq!((ended.slot, ended.output), (0, Ok(Vec::new())));
         assert!(shells.next_ended().is_none());
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_when_asked_is_killed_before_the_worker_ends() {
+        let poll = Poll::new().unwrap();
+        let waker = Arc::new(Waker::new(poll.registry(), Token(0)).unwrap());
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+        let mut shells = Shells::new(1);
+        let line = format!(
+            "trap '' TERM; exec > {}; echo deaf; sleep 1000",
+            fifo.display()
+        );
+        let order = ShellOrder {
+            line: line.into_bytes(),
+            capture: Capture::No,
+        };
+        shells.start(0, order, &waker);
+        let mut said = BufReader::new(std::fs::File::open(&fifo).unwrap());
+        let mut first = String::new();
+        said.read_line(&mut first).unwrap();
+        assert_eq!(first, "deaf\n");
+        drop(shells);
+        // Ends only if nobody holds the pipe any more.
+        assert_eq!(said.read_line(&mut first).unwrap(), 0);
     }
 }

@@ -3,7 +3,7 @@
 //! where only so many rows may be in one. Knows nothing of what is in a row.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -62,6 +62,8 @@ pub struct RowFile {
     form: Form,
     split: Option<Split>,
     writer: Writer<Output>,
+    /// The file, until there is something to write.
+    reserved: Option<Reserved>,
     rows_in_file: u64,
     rows_offered: u64,
     /// Rows that files took that were ended.
@@ -78,8 +80,8 @@ struct Split {
 }
 
 impl RowFile {
-    /// Creates the file, replacing one of that name; with `rows_each` the first of `PATH.1`, `PATH.2`
-    /// and so on.
+    /// Reserves the file; with `rows_each` the first of `PATH.1`, `PATH.2` and so on. One of that name
+    /// is replaced at the first row, or at the end if there is none.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be created.
@@ -96,20 +98,28 @@ impl RowFile {
             Some(split) => numbered(path, split.number),
             None => path.to_owned(),
         };
-        let file = File::create(&first).map_err(|source| Error::io("create", &first, source))?;
+        let reserved =
+            Reserved::open(&first).map_err(|source| Error::io("create", &first, source))?;
         Ok(RowFile {
             split,
-            ..RowFile::new(Box::new(file), path, form)
+            reserved: Some(reserved),
+            ..RowFile::with_output(Output::none(), path, form)
         })
     }
 
     /// Rows into any writer; `path` is what it is called.
+    #[cfg(test)]
     pub(super) fn new(file: Box<dyn Write + Send>, path: &Path, form: Form) -> RowFile {
+        RowFile::with_output(Output::new(file, is_compressed(path)), path, form)
+    }
+
+    fn with_output(output: Output, path: &Path, form: Form) -> RowFile {
         RowFile {
             path: path.to_owned(),
-            writer: form.writer(Output::new(file, is_compressed(path))),
+            writer: form.writer(output),
             form,
             split: None,
+            reserved: None,
             rows_in_file: 0,
             rows_offered: 0,
             rows_taken_before: 0,
@@ -120,6 +130,7 @@ impl RowFile {
 
     /// Adds a row; the cells are empty afterwards.
     pub(super) fn push(&mut self, row: &mut Cells) {
+        self.take_reserved();
         if self
             .split
             .as_ref()
@@ -142,6 +153,7 @@ impl RowFile {
 
     /// Gives the rest to the file and ends it.
     pub(super) fn finish(&mut self) {
+        self.take_reserved();
         self.go_on_with(Output::none());
     }
 
@@ -184,6 +196,18 @@ impl RowFile {
         output.lines_taken.saturating_sub(self.form.header_lines())
     }
 
+    /// From now on the file is ours.
+    fn take_reserved(&mut self) {
+        let Some(reserved) = self.reserved.take() else {
+            return;
+        };
+        let compressed = is_compressed(&self.path);
+        match reserved.take() {
+            Ok(file) => self.go_on_with(Output::new(Box::new(file), compressed)),
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
     /// A failure stays: rows after a gap would be taken for all there were.
     fn next_file(&mut self) {
         let Some(split) = &mut self.split else { return };
@@ -209,6 +233,54 @@ impl RowFile {
         ended.finish();
         self.rows_taken_before += self.rows_taken(&ended);
         self.failure = self.failure.take().or(ended.failure);
+    }
+}
+
+/// A file that can be written, and is as it was before. If it is not taken in the end, because there
+/// was no run, one that was not there before is removed.
+struct Reserved {
+    /// `None` when it was taken.
+    file: Option<File>,
+    path: PathBuf,
+    is_new: bool,
+}
+
+impl Reserved {
+    fn open(path: &Path) -> io::Result<Reserved> {
+        let mut writable = OpenOptions::new();
+        writable.write(true);
+        let (file, is_new) = match writable.clone().create_new(true).open(path) {
+            Ok(file) => (file, true),
+            // What is there may be a link to nowhere, which opening creates.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                (writable.create(true).truncate(false).open(path)?, false)
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Reserved {
+            file: Some(file),
+            path: path.to_owned(),
+            is_new,
+        })
+    }
+
+    /// The file, with nothing in it.
+    fn take(mut self) -> io::Result<File> {
+        let file = self.file.take().expect("it is taken only once");
+        // A pipe or a device has no length.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        Ok(file)
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if self.is_new && self.file.is_some() {
+            // What cannot be removed is an empty file.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -408,6 +480,27 @@ mod tests {
         file.finish();
         assert_eq!((file.rows_written(), file.rows_lost()), (1, 10_000));
         assert!(file.new_failure().is_some() && file.new_failure().is_none());
+    }
+
+    #[test]
+    fn without_a_run_no_file_is_left_behind_and_none_is_lost() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for (name, before) in [("new.csv", None), ("old.csv", Some("old\n"))] {
+            let path = directory.path().join(name);
+            if let Some(text) = before {
+                std::fs::write(&path, text).expect("the directory is ours");
+            }
+            let mut file = RowFile::create(&path, form(), None).expect("it can be created");
+            assert!(path.exists(), "others see that the name is taken");
+            file.flush();
+            drop(file);
+            assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), before);
+
+            let mut file = RowFile::create(&path, form(), None).expect("it can be created");
+            file.finish();
+            let text = std::fs::read_to_string(&path).expect("a run without rows has a log");
+            assert_eq!(text, "n\n");
+        }
     }
 
     #[test]

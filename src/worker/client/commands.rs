@@ -466,9 +466,41 @@ fn error_text(
     }
     if let State::Working(Work::Waiting | Work::Preparing) = state {
         let statement = statement_text(command, variables, env);
-        return message.with_statement(&statement).to_string();
+        let mut text = message.with_statement(&statement).to_string();
+        if message.sqlstate() == SqlState::SYNTAX_ERROR {
+            text.push_str(&hint_of_unset_variables(command, variables, env));
+        }
+        return text;
     }
     message.to_string()
+}
+
+/// Where a variable without a value stood in the command, its name was sent in its place, which is
+/// hardly ever SQL.
+fn hint_of_unset_variables(
+    (script, command): (usize, usize),
+    variables: &Variables,
+    env: &Environment<'_>,
+) -> String {
+    let command = env.run.script(script).commands.get(command);
+    let sql = command.and_then(|command| command.kind.sql());
+    let (Some(sql), QueryMode::Simple) = (sql, env.run.plan.query_mode) else {
+        return String::new();
+    };
+    let mut names: Vec<String> = Vec::new();
+    for slot in sql.parameters() {
+        let name = String::from_utf8_lossy(variables.name(*slot)).into_owned();
+        if !variables.is_defined(*slot) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nHINT:  No value is set for the variable {}, so that its name was sent.",
+            names.join(", ")
+        ),
+    }
 }
 
 /// The SQL of a command of a script, as it was sent.

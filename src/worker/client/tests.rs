@@ -73,6 +73,7 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
         seed: Seed {
             value: 42,
             explicit: true,
+            overridden: None,
         },
         log: None,
         intervals: None,
@@ -439,6 +440,38 @@ fn an_error_of_the_server_ends_the_client_and_is_told_in_full() {
     assert_eq!(record.finished_at, at(105));
     assert!(
         matches!(events.last(), Some(Event::ClientDone(done)) if done.end == ClientEnd::Aborted)
+    );
+}
+
+#[test]
+fn a_syntax_error_at_a_variable_without_a_value_names_it() {
+    for (script, sqlstate, named) in [
+        ("SELECT :foo, :bar, :foo;", "42601", Some("foo, bar")),
+        ("\\set foo 1\nSELECT :foo from;", "42601", None),
+        ("SELECT :foo;", "22012", None),
+    ] {
+        let mut stage = Stage::released(script, load());
+        let answer = [error(sqlstate, "no good"), ready(b'I')].concat();
+        stage.answer(105, &answer);
+        stage.close(106);
+        let (_, texts) = stage.events();
+        let hint = texts[0].split_once("\nHINT:  ").map(|(_, hint)| hint);
+        let expected = named.map(|names| {
+            format!("No value is set for the variable {names}, so that its name was sent.")
+        });
+        assert_eq!(hint, expected.as_deref(), "{texts:?}");
+    }
+}
+
+#[test]
+fn an_error_without_fields_is_still_told_as_one() {
+    let mut stage = Stage::released("SELECT 1;", load());
+    stage.answer(105, &[message(b'E', b"\0"), ready(b'I')].concat());
+    stage.close(106);
+    let (_, texts) = stage.events();
+    assert!(
+        texts[0].ends_with("ERROR:  the server gave no message"),
+        "{texts:?}"
     );
 }
 
