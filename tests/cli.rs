@@ -227,6 +227,7 @@ const ARGUMENTS: &[(&str, i32, &str)] = &[
     ("--rate 6/min --dry-run", 0, "rate: 0.1 a second"),
     ("--rat=360/h --dry-run", 0, "rate: 0.1 a second"),
     ("-R 1/s --dry-run", 0, "rate: 1 a second"),
+    ("-R 1e3 --dry-run", 0, "rate: 1000 a second"),
     ("-c 0", 1, "-c/--client must be in range 1..2147483647"),
     ("-c -3", 1, "-c/--client must be in range 1..2147483647"),
     ("-c 2147483648", 1, "-c/--client must be in range"),
@@ -243,7 +244,7 @@ const ARGUMENTS: &[(&str, i32, &str)] = &[
     ("-R -5", 1, "invalid rate limit"),
     ("-R 10abc", 1, "500, 0.2, 6/min, 100/h"),
     ("-R 6/day", 1, "invalid rate limit"),
-    ("-R 1e3", 1, "invalid rate limit"),
+    ("-R 1e", 1, "invalid rate limit"),
     // How long.
     ("-T 60 --dry-run", 0, "duration: 60 s"),
     ("-T1.5s --dry-run", 0, "duration: 1.5 s"),

@@ -52,6 +52,26 @@ fn summaries_have_pgbenchs_lines_and_nothing_else_is_said() {
 }
 
 #[test]
+fn of_two_seeds_both_are_told() {
+    let server = Server::shared();
+    let Some(pgbench) = pgbench(server) else {
+        return;
+    };
+    make_tables(server);
+    let told = |program: &Path| {
+        reach(server, Program::new(program))
+            .env("PGBENCH_RANDOM_SEED", "5")
+            .args("-n -S -t 1 --random-seed=7")
+            .run()
+            .expect_status(0)
+            .stderr
+    };
+    let ours = told(&link());
+    assert_eq!(ours, told(&pgbench));
+    assert_eq!(ours.lines().count(), 2, "{ours}");
+}
+
+#[test]
 fn the_banner_and_the_end_of_the_text_are_where_scrapers_look() {
     let server = Server::shared();
     make_tables(server);
@@ -157,6 +177,9 @@ fn what_pgbench_refuses_is_refused_with_the_same_status() {
         "-T 0",
         "-s 0",
         "-P 0",
+        "-T 1.5",
+        "-T 5s",
+        "-P 500ms",
         "-R 0",
         "-R x",
         "-L 0",

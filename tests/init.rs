@@ -118,6 +118,26 @@ fn progress_is_told_by_rows_or_by_time() {
 }
 
 #[test]
+fn tables_without_rows_are_named_before_a_run_with_how_to_fill_them() {
+    let server = Server::shared();
+    server.create_database("unfilled");
+    pgmark(server)
+        .args("-i -I dtp -d unfilled")
+        .run()
+        .expect_status(0);
+    let remedy = "(\"pgmark -i\") in database \"unfilled\"";
+    pgmark(server)
+        .args("-n -t 1 -d unfilled -l")
+        .run()
+        .expect_status(1)
+        .expect_stderr(&["pgbench_branches is empty", remedy]);
+    pgmark(server)
+        .args("-n -S -t 1 -d unfilled -D scale=1")
+        .run()
+        .expect_status(0);
+}
+
+#[test]
 fn a_failing_statement_is_shown_with_the_servers_message() {
     let server = Server::shared();
     server.create_database("unready");

@@ -71,6 +71,29 @@ fn sum(rows: &[BTreeMap<String, String>], script: &str, column: &str) -> u64 {
 }
 
 #[test]
+fn a_run_that_never_began_leaves_its_files_as_they_were() {
+    let server = Server::shared();
+    server
+        .client("postgres")
+        .batch_execute("CREATE ROLE lonely LOGIN CONNECTION LIMIT 1")
+        .expect("a new role");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (old, new) = (directory.path().join("old"), directory.path().join("new"));
+    std::fs::write(&old, "kept").expect("the directory is ours");
+    pgmark(server)
+        .args("-n -c 3 -t 1 -U lonely")
+        .arg("--log-file")
+        .arg(&old)
+        .arg("--interval-csv")
+        .arg(&new)
+        .script("SELECT 1;")
+        .run()
+        .expect_status(1);
+    assert_eq!(std::fs::read_to_string(&old).ok().as_deref(), Some("kept"));
+    assert!(!new.exists());
+}
+
+#[test]
 fn rows_of_intervals_add_up_to_the_summary() {
     let server = Server::shared();
     let finished = pgmark(server)

@@ -69,7 +69,10 @@ impl ScriptSetBuilder {
         if name.is_empty() || value.is_empty() {
             self.error(Problem::BadDefine(shown(definition)));
         } else if !is_valid_name(name) {
-            self.error(Problem::BadVariableName(shown(definition)));
+            self.error(Problem::BadVariableName {
+                name: shown(name),
+                definition: shown(definition),
+            });
         } else {
             self.table.define(name, value);
         }

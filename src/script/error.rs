@@ -75,8 +75,13 @@ pub enum Problem {
     #[error("the script begins with a byte-order mark (bytes EF BB BF)")]
     ByteOrderMark,
     /// A defined name that cannot be a variable.
-    #[error("invalid variable name in definition: \"{0}\"")]
-    BadVariableName(String),
+    #[error("invalid variable name: \"{name}\" (in \"{definition}\")")]
+    BadVariableName {
+        /// The name.
+        name: String,
+        /// All of the definition.
+        definition: String,
+    },
     /// Expression grammar.
     #[error("syntax error{}", found(.0))]
     Syntax(Unexpected),
@@ -240,7 +245,7 @@ impl Problem {
             Problem::TooManyScripts(_) => "too-many-scripts",
             Problem::ZeroWeight => "zero-weight",
             Problem::BadDefine(_) => "bad-define",
-            Problem::BadVariableName(_) => "bad-var-name",
+            Problem::BadVariableName { .. } => "bad-var-name",
             Problem::Syntax(_) => "syntax",
             Problem::BadCharacter(_) => "bad-char",
             Problem::UnterminatedText => "unterminated-text",
@@ -289,7 +294,7 @@ impl Problem {
             | Problem::TooManyScripts(_)
             | Problem::ZeroWeight
             | Problem::BadDefine(_)
-            | Problem::BadVariableName(_)
+            | Problem::BadVariableName { .. }
             | Problem::BadCharacter(_)
             | Problem::UnterminatedText
             | Problem::IntegerLiteral(_)
@@ -413,7 +418,7 @@ pub enum EvalError {
     #[error("variable \"{0}\" is empty")]
     EmptyVariable(String),
     /// A name that cannot be a variable.
-    #[error("invalid variable name in definition: \"{0}\"")]
+    #[error("invalid variable name: \"{0}\"")]
     BadVariableName(String),
     /// A result of integer arithmetic beyond 64 bits.
     #[error("integer {0} is out of range")]
