@@ -10,7 +10,7 @@ use std::path::Path;
 use postgres_protocol::message::frontend;
 use rustls::StreamOwned;
 
-use crate::conninfo::{AttemptFailure, Endpoint, Secret, SslNegotiation, Target};
+use crate::conninfo::{AttemptFailure, Endpoint, SslNegotiation, Target};
 use crate::error::system_words;
 use crate::protocol::{ChannelBinding, Event, ProtocolError, ServerMessage, Session, Startup};
 use crate::tls::{Connector, TlsError};
@@ -53,15 +53,8 @@ pub(super) fn log_in(
     };
     let mut session = Session::new();
     let startup = Startup {
-        user: &target.user,
-        database: &target.database,
-        options: target.options.as_deref(),
-        application_name: &target.application_name,
-        client_encoding: None,
-        password: target.password_for(host).map(Secret::reveal),
         channel_binding: binding,
-        login: &target.login,
-        max_protocol: target.max_protocol,
+        ..Startup::of(target, host)
     };
     session.start(&startup).map_err(unacceptable)?;
     exchange(&mut session, &mut *stream)?;

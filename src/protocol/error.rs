@@ -87,7 +87,10 @@ pub enum ProtocolError {
     )]
     UnsupportedOption(String),
     /// The server speaks another version of the protocol than what can be agreed on.
-    #[error("the server wants to speak protocol {major}.{minor}, which was not offered")]
+    #[error(
+        "the server wants to speak protocol {major}.{minor}, which is not one of those that are allowed \
+         (min_protocol_version, max_protocol_version)"
+    )]
     ProtocolVersion {
         /// Its major number.
         major: u16,

@@ -55,6 +55,7 @@ fn begin(choice: u8) -> Session {
         channel_binding: ChannelBinding::Undefined,
         login: &LoginSettings::default(),
         max_protocol: ProtocolVersion::V3_2,
+        min_protocol: ProtocolVersion::V3_0,
     };
     session
         .start(&startup)

@@ -52,6 +52,7 @@ pub struct Session {
     status: TransactionStatus,
     /// What was asked for, or what the server made of it.
     version: ProtocolVersion,
+    version_min: ProtocolVersion,
     server: Server,
 }
 
@@ -183,6 +184,7 @@ impl Session {
         self.reset();
         self.queue(&[], |out| frontend::startup(startup, out))?;
         self.version = startup.max_protocol;
+        self.version_min = startup.min_protocol;
         self.stage = Stage::LoggingIn(Box::new(Login::new(startup)));
         Ok(())
     }
@@ -507,9 +509,10 @@ impl Session {
             return Err(ProtocolError::UnsupportedOption(option));
         }
         let known = [ProtocolVersion::V3_0, ProtocolVersion::V3_2];
-        let agreed = known
-            .into_iter()
-            .find(|&known| known <= self.version && frontend::version_number(known) == version);
+        let agreed = known.into_iter().find(|&known| {
+            (self.version_min..=self.version).contains(&known)
+                && frontend::version_number(known) == version
+        });
         self.version = agreed.ok_or(ProtocolError::ProtocolVersion {
             major: (version >> 16) as u16,
             minor: (version & 0xffff) as u16,

@@ -36,6 +36,7 @@ fn login_as(user: &str) -> Startup<'_> {
         channel_binding: ChannelBinding::Unencrypted,
         login: &ANY_LOGIN,
         max_protocol: ProtocolVersion::V3_0,
+        min_protocol: ProtocolVersion::V3_0,
     }
 }
 
@@ -973,7 +974,7 @@ fn nonsense_is_an_error_that_names_state_message_and_problem() {
         (
             &start,
             b"v\0\0\0\x0c\0\x03\0\x02\0\0\0\0",
-            "the server wants to speak protocol 3.2, which was not offered",
+            "the server wants to speak protocol 3.2, which is not one of those that are allowed (min_protocol_version, max_protocol_version)",
         ),
         (
             &start,
@@ -1392,16 +1393,19 @@ fn after_a_refusal_the_rest_is_ignored() {
 #[test]
 fn of_two_versions_of_the_protocol_the_older_is_spoken() {
     let told = |version: u8| [b"v\0\0\0\x0c\0\x03\0", &[version, 0, 0, 0, 0][..]].concat();
-    for (negotiation, spoken) in [
-        (Vec::new(), Some(ProtocolVersion::V3_2)),
-        (told(2), Some(ProtocolVersion::V3_2)),
-        (told(0), Some(ProtocolVersion::V3_0)),
-        (told(1), None),
-        (told(3), None),
+    use ProtocolVersion::{V3_0, V3_2};
+    for (min_protocol, negotiation, spoken) in [
+        (V3_0, Vec::new(), Some(V3_2)),
+        (V3_0, told(2), Some(V3_2)),
+        (V3_0, told(0), Some(V3_0)),
+        (V3_2, told(0), None),
+        (V3_0, told(1), None),
+        (V3_0, told(3), None),
     ] {
         let mut session = Session::new();
         let startup = Startup {
-            max_protocol: ProtocolVersion::V3_2,
+            max_protocol: V3_2,
+            min_protocol,
             ..login_as("me")
         };
         session.start(&startup).unwrap();

@@ -2,7 +2,7 @@
 //! refused and never ignored: somebody counts on it. Whoever makes connections heed one takes its
 //! line away.
 
-use crate::conninfo::{ChannelBindingMode, ProtocolVersion, SessionAttributes, SslMode, Target};
+use crate::conninfo::{ChannelBindingMode, SessionAttributes, SslMode, Target};
 use crate::error::{Error, Report};
 
 /// Refuses a target that asks for more than connections do.
@@ -19,10 +19,6 @@ pub(super) fn refuse(target: &Target) -> Result<(), Error> {
         (
             "target_session_attrs",
             target.session_attributes != SessionAttributes::Any,
-        ),
-        (
-            "min_protocol_version",
-            target.min_protocol > ProtocolVersion::V3_0,
         ),
     ];
     match unheeded.iter().find(|(_, asked)| *asked) {
