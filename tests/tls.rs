@@ -456,7 +456,12 @@ fn a_stop_reaches_the_server_although_the_connection_is_encrypted() {
         .env("PGDATABASE", "postgres")
         .env("PGSSLMODE", "require")
         .start();
-    running.wait_for_stderr("generating data");
+    // Between two statements a stop needs no cancelling.
+    wait_until("the server is busy", || {
+        let busy = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' \
+                    AND query ILIKE 'insert into pgbench_accounts%'";
+        stage.server.value::<i64>("postgres", busy) > 0
+    });
     running.signal(support::Signal::INT);
     running.finish().expect_status(130);
     let log = stage.server.log();
