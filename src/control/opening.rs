@@ -71,14 +71,9 @@ impl Opening {
         std::thread::spawn(move || {
             let _ = sender.send(self.open());
         });
-        opened.recv_timeout(bound).unwrap_or_else(|_| {
-            Err(Remedied {
-                failure: AttemptFailure::TimedOut,
-                remedy: Some(
-                    "Something listens there, or drops what is sent to it; is it PostgreSQL?",
-                ),
-            })
-        })
+        opened
+            .recv_timeout(bound)
+            .unwrap_or_else(|_| Err(too_late()))
     }
 
     fn open(self) -> Result<Client, Remedied> {
@@ -86,28 +81,29 @@ impl Opening {
             let connector = self.encryption.as_ref().map(|adaptor| &adaptor.connector);
             proof::log_in(&self.target, self.host, &self.endpoint, connector)?;
         }
-        let mut client = self.connect().map_err(|error| self.explain(&error))?;
+        let mut client = self.connect()?;
         self.judge(&mut client)?;
         Ok(client)
     }
 
     /// Connects, after a while if so many connections wait on a Unix-domain socket that there is no
     /// room for another one.
-    fn connect(&self) -> Result<Client, postgres::Error> {
+    fn connect(&self) -> Result<Client, Remedied> {
         let clock = Clock::start();
-        // Where the user sets a bound, that ends the waiting, and this only the thread.
-        let bound = self.target.connect_timeout.unwrap_or_default();
-        let deadline = clock.now() + bound + BACKLOG_PATIENCE;
+        let bound = self.target.connect_timeout;
+        let deadline = clock.now() + bound.unwrap_or(BACKLOG_PATIENCE);
         loop {
             let connected = match &self.encryption {
                 Some(adaptor) => self.config.connect(adaptor.clone()),
                 None => self.config.connect(NoTls),
             };
             match connected {
+                Ok(client) => return Ok(client),
                 Err(error) if is_backlog(&error) && clock.now() < deadline => {
                     std::thread::sleep(BACKLOG_PAUSE);
                 }
-                outcome => return outcome,
+                Err(error) if is_backlog(&error) && bound.is_some() => return Err(too_late()),
+                Err(error) => return Err(self.explain(&error)),
             }
         }
     }
@@ -155,6 +151,14 @@ impl Opening {
             | AttemptFailure::Unacceptable(_) => None,
         };
         Remedied { failure, remedy }
+    }
+}
+
+/// The user's bound on an attempt is over.
+fn too_late() -> Remedied {
+    Remedied {
+        failure: AttemptFailure::TimedOut,
+        remedy: Some("Something listens there, or drops what is sent to it; is it PostgreSQL?"),
     }
 }
 
