@@ -22,7 +22,7 @@ export CARGO_TARGET_DIR = $(CURDIR)/target
 
 # What setup installs is needed by what follows it; cargo itself uses all processors.
 .NOTPARALLEL:
-.PHONY: all help setup demo check test lint bench install install-as-pgbench uninstall clean distclean
+.PHONY: all help setup demo check test lint tls-matrix bench install install-as-pgbench uninstall clean distclean
 
 all: ## Build the program (the default).
 	$(CARGO) build --release $(CARGOFLAGS)
@@ -46,6 +46,9 @@ lint: ## Formatting, lints and documentation only.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets $(CARGOFLAGS) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(CARGOFLAGS)
+
+tls-matrix: ## Every sslmode with every kind of certificate and key, each compared with psql.
+	$(CARGO) test $(CARGOFLAGS) --test tls -- --include-ignored
 
 bench: ## Measure how long evaluating expressions takes.
 	$(CARGO) bench $(CARGOFLAGS) --bench evaluation

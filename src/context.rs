@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::conninfo::{Addresses, Secret, Target};
+use crate::conninfo::{Addresses, Target};
 use crate::plan::{Pacing, RunPlan, deal};
-use crate::protocol::{ChannelBinding, Startup};
+use crate::protocol::Startup;
 use crate::random::{Generator, Seeds};
 use crate::schedule::Schedule;
 use crate::script::{Automatic, Script, Sql, Variables};
@@ -131,17 +131,6 @@ impl RunContext {
 
     /// What a client says when it connects to one of the hosts.
     pub fn startup(&self, host: usize) -> Startup<'_> {
-        Startup {
-            user: &self.target.user,
-            database: &self.target.database,
-            options: self.target.options.as_deref(),
-            application_name: &self.target.application_name,
-            client_encoding: None,
-            password: self.target.password_for(host).map(Secret::reveal),
-            channel_binding: ChannelBinding::Unencrypted,
-            login: &self.target.login,
-            max_protocol: self.target.max_protocol,
-            min_protocol: self.target.min_protocol,
-        }
+        Startup::of(&self.target, host)
     }
 }

@@ -5,7 +5,7 @@ use bytes::{BufMut, BytesMut};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend::{self, BindError};
 
-use crate::conninfo::{LoginSettings, ProtocolVersion};
+use crate::conninfo::{LoginSettings, ProtocolVersion, Secret, Target};
 
 use super::error::ProtocolError;
 
@@ -32,6 +32,24 @@ pub struct Startup<'a> {
     pub max_protocol: ProtocolVersion,
     /// The oldest version that will do.
     pub min_protocol: ProtocolVersion,
+}
+
+impl<'a> Startup<'a> {
+    /// What `target` says for the host at this place of its list, over a plain connection.
+    pub fn of(target: &'a Target, host: usize) -> Self {
+        Startup {
+            user: &target.user,
+            database: &target.database,
+            options: target.options.as_deref(),
+            application_name: &target.application_name,
+            client_encoding: None,
+            password: target.password_for(host).map(Secret::reveal),
+            channel_binding: ChannelBinding::Unencrypted,
+            login: &target.login,
+            max_protocol: target.max_protocol,
+            min_protocol: target.min_protocol,
+        }
+    }
 }
 
 impl std::fmt::Debug for Startup<'_> {

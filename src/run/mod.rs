@@ -50,7 +50,10 @@ pub struct Surroundings<'a> {
 /// [`ExitStatus::of_error`].
 pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, Error> {
     if let Some(target) = given_target(&plan) {
-        unheeded::refuse(target)?;
+        // What only initialises has no clients, and the control connection heeds everything.
+        if matches!(plan, Plan::Run(_)) {
+            unheeded::refuse(target)?;
+        }
         warn_of(target, &around.console);
     }
     match plan {

@@ -5,6 +5,7 @@
 #![allow(dead_code, unused_imports)]
 
 mod case;
+pub mod certificates;
 mod log;
 mod program;
 mod proxy;
