@@ -47,8 +47,9 @@ lint: ## Formatting, lints and documentation only.
 	$(CARGO) clippy --all-targets $(CARGOFLAGS) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(CARGOFLAGS)
 
-bench: ## Measure how long evaluating expressions takes.
+bench: ## Measure what a transaction costs, beside pgbench and the least possible.
 	$(CARGO) bench $(CARGOFLAGS) --bench evaluation
+	$(CARGO) bench $(CARGOFLAGS) --bench load
 
 # Builds only what is not up to date: after "make", root needs no cargo to install.
 $(program): $(sources)

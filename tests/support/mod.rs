@@ -6,6 +6,7 @@
 
 mod case;
 mod log;
+pub mod null_server;
 mod program;
 mod proxy;
 mod server;
