@@ -56,6 +56,14 @@ impl Frame<'_> {
     }
 }
 
+/// What follows the first message, if that lies whole in `input`.
+pub(super) fn after_message(input: &[u8]) -> Option<&[u8]> {
+    let (header, rest) = input.split_first_chunk::<HEADER_BYTES>()?;
+    let [_, length @ ..] = *header;
+    let body_bytes = (u32::from_be_bytes(length) as usize).checked_sub(size_of::<u32>())?;
+    rest.get(body_bytes..)
+}
+
 /// Cuts input into messages.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
@@ -106,6 +114,11 @@ impl Inbox {
             return self.next_in_place(input, state);
         }
         self.next_spilled(input, state)
+    }
+
+    /// Whether the input begins with a message, and no row is wanted.
+    pub(super) fn passes_rows_over(&self) -> bool {
+        self.skip_bytes == 0 && self.spill.is_empty() && !self.wanted.rows()
     }
 
     /// A value of the row that came out of the last [`Inbox::next`] that was too long to be kept.
