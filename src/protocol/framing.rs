@@ -56,14 +56,6 @@ impl Frame<'_> {
     }
 }
 
-/// What follows the first message, if that lies whole in `input`.
-pub(super) fn after_message(input: &[u8]) -> Option<&[u8]> {
-    let (header, rest) = input.split_first_chunk::<HEADER_BYTES>()?;
-    let [_, length @ ..] = *header;
-    let body_bytes = (u32::from_be_bytes(length) as usize).checked_sub(size_of::<u32>())?;
-    rest.get(body_bytes..)
-}
-
 /// Cuts input into messages.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
@@ -116,7 +108,7 @@ impl Inbox {
         self.next_spilled(input, state)
     }
 
-    /// Whether the input begins with a message, and no row is wanted.
+    /// Whether the input begins with a message, and no row is wanted of it.
     pub(super) fn passes_rows_over(&self) -> bool {
         self.skip_bytes == 0 && self.spill.is_empty() && !self.wanted.rows()
     }
