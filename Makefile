@@ -50,8 +50,9 @@ lint: ## Formatting, lints and documentation only.
 tls-matrix: ## Every sslmode with every kind of certificate and key, each compared with psql.
 	$(CARGO) test $(CARGOFLAGS) --test tls -- --include-ignored
 
-bench: ## Measure how long evaluating expressions takes.
+bench: ## Measure what a transaction costs, beside pgbench and the least possible.
 	$(CARGO) bench $(CARGOFLAGS) --bench evaluation
+	$(CARGO) bench $(CARGOFLAGS) --bench load
 
 # Builds only what is not up to date: after "make", root needs no cargo to install.
 $(program): $(sources)

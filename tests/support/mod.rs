@@ -7,6 +7,7 @@
 mod case;
 pub mod certificates;
 mod log;
+pub mod null_server;
 mod program;
 mod proxy;
 mod server;
