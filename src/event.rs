@@ -158,6 +158,38 @@ impl TransactionRecord {
     }
 }
 
+/// A try of a transaction. Sent only where tries are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TryRecord {
+    /// Global number of the client, from 0.
+    pub client: u32,
+    /// Index of the script, from 0.
+    pub script: u8,
+    /// Where its transaction belongs.
+    pub phase: Phase,
+    /// How it ended.
+    pub end: TryEnd,
+    /// SQLSTATE of the error that ended it, if the server gave one.
+    pub sqlstate: SqlState,
+    /// Number of the try in its transaction, from 1.
+    pub number: u32,
+    /// Number of the transaction of this client, from 1.
+    pub transaction: u64,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended; of one that failed, when it was rolled back.
+    pub finished_at: Timestamp,
+}
+
+/// How a try ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TryEnd {
+    /// By an error after which the transaction was tried again.
+    Retried,
+    /// Together with its transaction, which ended in this way.
+    Last(Outcome),
+}
+
 /// What a client spent time on besides transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpanKind {
@@ -269,6 +301,8 @@ pub struct WorkerRecord {
 pub enum Event {
     /// A transaction ended (or was skipped).
     Transaction(TransactionRecord),
+    /// A try of a transaction ended; the last one is told before its transaction.
+    Try(TryRecord),
     /// A command was executed or failed.
     Command(CommandRecord),
     /// A client connected, failed to, or disconnected.

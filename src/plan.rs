@@ -57,6 +57,8 @@ pub struct RunPlan {
     pub log: Option<LogPlan>,
     /// The file of intervals, if one is written.
     pub intervals: Option<IntervalPlan>,
+    /// The file of tries, if one is written.
+    pub tries: Option<TriesPlan>,
     /// The progress line, if one is printed.
     pub progress: Option<ProgressPlan>,
     /// What the summary shows.
@@ -164,6 +166,15 @@ pub struct IntervalPlan {
     pub path: PathBuf,
     /// Time from row to row.
     pub length: Duration,
+}
+
+/// The file of tries (`--log-tries`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriesPlan {
+    /// Where. A name that ends in `.gz` asks for compression.
+    pub path: PathBuf,
+    /// How moments are told.
+    pub time: LogTime,
 }
 
 /// The progress line (`-P`).

@@ -71,6 +71,30 @@ fn sum(rows: &[BTreeMap<String, String>], script: &str, column: &str) -> u64 {
 }
 
 #[test]
+fn the_log_of_tries_has_a_row_for_each_try() {
+    let finished = pgmark(Server::shared())
+        .args("-n -c 3 -t 40 --max-tries 3 --log-file all.csv --log-tries tries.csv")
+        .args("--sampling-rate 0.5 --log-time none")
+        .script(CONTENDED)
+        .run()
+        .expect_status(0);
+    let rows = table(&finished.path("tries.csv"));
+    let of = |status: &str| rows.iter().filter(|row| row["status"] == status).count() as f64;
+    let retries = finished.figure("total number of retries: ");
+    assert!(retries > 0.0, "{finished}");
+    assert_eq!(of("retried"), retries, "{finished}");
+    assert_eq!(of("ok") + of("failed"), 120.0, "{finished}");
+    assert_eq!(
+        of("failed"),
+        finished.figure("number of failed transactions: "),
+        "{finished}"
+    );
+    let third = rows.iter().filter(|row| row["try"] == "3");
+    assert!(third.clone().count() > 0);
+    assert!(third.clone().all(|row| row["error"] == "SQLSTATE 40001"));
+}
+
+#[test]
 fn a_run_that_never_began_leaves_its_files_as_they_were() {
     let server = Server::shared();
     server

@@ -13,7 +13,7 @@ mod progress;
 pub(crate) mod testing;
 mod timeline;
 
-pub use log::{Known, Log, LogContext, open_intervals, open_log};
+pub use log::{Known, Log, LogContext, open_intervals, open_log, open_tries};
 pub use progress::Progress;
 
 use std::io::Write;
@@ -227,6 +227,7 @@ impl Collector {
         for event in events.drain(..) {
             match event {
                 Event::Transaction(record) => self.transaction(worker, &record),
+                Event::Try(record) => self.logs.iter_mut().for_each(|log| log.tried(&record)),
                 Event::Connection(span) => self.connection(span),
                 Event::Command(record) => self.command(&record),
                 Event::ClientDone(record) => self.clients[record.client as usize].done(record),

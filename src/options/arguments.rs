@@ -230,6 +230,9 @@ pub(super) struct Keep {
     /// Write a CSV row for each second of the run to this file (or for each --aggregate-interval), replacing it; with several scripts, a row for each of them too; no such file by default.
     #[arg(long, value_name = "FILE")]
     pub interval_csv: Option<PathBuf>,
+    /// Write a CSV row for each try of a transaction to this file, replacing it, whatever --sampling-rate says; no such file by default.
+    #[arg(long, value_name = "FILE")]
+    pub log_tries: Option<PathBuf>,
 }
 
 /// The tables of the builtin scripts.

@@ -65,6 +65,7 @@ pub(super) fn into_plan(
         seed: seed(arguments.work.random_seed, typed.seed_of_environment),
         log: logs::log(typed.program, arguments),
         intervals: logs::intervals(arguments),
+        tries: logs::tries(arguments),
         progress: progress(typed.program, &arguments.show),
         summary: summary(&arguments.show),
         per_command: arguments.show.report_per_command,

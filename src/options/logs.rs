@@ -8,7 +8,9 @@ use super::arguments::{Arguments, Keep};
 use super::usage;
 use super::values::LogFormatName;
 use crate::error::Error;
-use crate::plan::{CsvStyle, IntervalPlan, LogFormat, LogPlan, LogRows, LogTime, PgbenchFields};
+use crate::plan::{
+    CsvStyle, IntervalPlan, LogFormat, LogPlan, LogRows, LogTime, PgbenchFields, TriesPlan,
+};
 use crate::program::Program;
 
 /// Options of logs that exclude or need each other: first those of pgbench, in the order in which
@@ -66,7 +68,10 @@ fn check_form(keep: &Keep, logging: bool) -> Result<(), Error> {
     }
     let of_log = [
         ("--log-format", keep.log_format.is_some()),
-        ("--log-time", keep.log_time.is_some()),
+        (
+            "--log-time",
+            keep.log_time.is_some() && keep.log_tries.is_none(),
+        ),
         ("--log-split-rows", keep.log_split_rows.is_some()),
     ];
     if let Some((option, _)) = of_log.iter().find(|(_, given)| *given && !logging) {
@@ -85,7 +90,7 @@ fn check_form(keep: &Keep, logging: bool) -> Result<(), Error> {
                 "with --log-format=pgbench, --aggregate-interval must be whole seconds",
             ))
         }
-        _ if keep.log_time.is_some() && keep.aggregate_interval.is_some() => Err(usage(
+        _ if logging && of_log[1].1 && keep.aggregate_interval.is_some() => Err(usage(
             "--log-time cannot be used with --aggregate-interval: rows of intervals have no such column",
         )),
         _ => Ok(()),
@@ -131,6 +136,15 @@ pub(super) fn intervals(arguments: &Arguments) -> Option<IntervalPlan> {
     let path = keep.interval_csv.clone()?;
     let length = keep.aggregate_interval.unwrap_or(Duration::from_secs(1));
     Some(IntervalPlan { path, length })
+}
+
+/// The file of tries, if one is asked for.
+pub(super) fn tries(arguments: &Arguments) -> Option<TriesPlan> {
+    let keep = &arguments.keep;
+    Some(TriesPlan {
+        path: keep.log_tries.clone()?,
+        time: keep.log_time.unwrap_or(LogTime::Utc),
+    })
 }
 
 fn is_logging(keep: &Keep) -> bool {

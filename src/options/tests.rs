@@ -286,6 +286,9 @@ fn logs_have_rows_and_a_form() {
             other_failures: false,
         })
     };
+    let tries = run_plan("--log-tries t.gz --log-time epoch").tries;
+    let tries = tries.expect("--log-tries is given");
+    assert_eq!((tries.path, tries.time), ("t.gz".into(), LogTime::Epoch));
     for (arguments, format, rows) in [
         ("-l", csv(LogTime::Utc, None), all),
         ("-l --log-time local", csv(LogTime::Local, None), all),
@@ -665,6 +668,14 @@ fn what_makes_no_sense_is_refused() {
         (
             "-l --aggregate-interval 1 --log-time none",
             "--log-time cannot be used with --aggregate-interval",
+        ),
+        (
+            "-l --aggregate-interval 1 --log-format pgbench --log-time utc",
+            "--log-time cannot be used with --log-format=pgbench",
+        ),
+        (
+            "--interval-csv x --log-time utc",
+            "--log-time is allowed only when logging transactions (-l)",
         ),
         ("-l --log-format json", "invalid log format"),
         ("-l --log-time 5", "invalid way to tell the time"),

@@ -62,6 +62,7 @@ impl RunResult {
             LoggedRows::Intervals { transactions } => {
                 books.same("transactions in the intervals", transactions, recorded);
             }
+            LoggedRows::Tries { tries } => books.same("rows of the log of tries", rows, tries),
             LoggedRows::IntervalsOfAttempted { transactions } => {
                 books.same("transactions in the intervals", transactions, attempted);
             }

@@ -287,6 +287,11 @@ pub enum LoggedRows {
         /// How many of them are in the rows.
         transactions: u64,
     },
+    /// Tries of all transactions.
+    Tries {
+        /// How many there were.
+        tries: u64,
+    },
     /// Intervals in pgbench's format.
     IntervalsOfAttempted {
         /// How many transactions are in the rows.

@@ -3,7 +3,7 @@
 //!
 //! All of it may wait for ever, so that a signal ends each of the waits.
 
-use crate::collector::{Log, LogContext, open_intervals, open_log};
+use crate::collector::{Log, LogContext, open_intervals, open_log, open_tries};
 use crate::conninfo::Target;
 use crate::console::Console;
 use crate::context::RunContext;
@@ -86,14 +86,16 @@ fn warn_of_ignored_scale(plan: &RunPlan, found: u64, console: &Console) {
 /// take its time: a named pipe waits for its reader.
 pub(super) fn open_logs(run: &RunContext, signals: &Signals) -> Result<Vec<Box<dyn Log>>, Error> {
     let (log, intervals) = (run.plan.log.clone(), run.plan.intervals.clone());
-    if log.is_none() && intervals.is_none() {
+    let tries = run.plan.tries.clone();
+    if log.is_none() && intervals.is_none() && tries.is_none() {
         return Ok(Vec::new());
     }
     let context = log_context(run);
     let opened = signals.beside(None, move || {
         let log = log.map(|log| open_log(&log, &context));
         let intervals = intervals.map(|intervals| open_intervals(&intervals, &context));
-        log.into_iter().chain(intervals).collect()
+        let tries = tries.map(|tries| open_tries(&tries, &context));
+        log.into_iter().chain(intervals).chain(tries).collect()
     })?;
     opened.expect("there is no bound")
 }

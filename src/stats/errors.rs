@@ -33,9 +33,14 @@ pub enum ErrorKind {
 impl ErrorKind {
     /// What ended this transaction, if an error did.
     pub fn of(record: &TransactionRecord) -> Option<ErrorKind> {
-        match record.outcome {
+        ErrorKind::of_outcome(record.outcome, record.sqlstate)
+    }
+
+    /// What ended a transaction in this way, if an error did.
+    pub fn of_outcome(outcome: Outcome, sqlstate: SqlState) -> Option<ErrorKind> {
+        match outcome {
             Outcome::Processed | Outcome::Skipped => None,
-            Outcome::Failed | Outcome::Aborted(Abort::Server) => Some(match record.sqlstate {
+            Outcome::Failed | Outcome::Aborted(Abort::Server) => Some(match sqlstate {
                 SqlState::NONE => ErrorKind::Server,
                 sqlstate => ErrorKind::SqlState(sqlstate),
             }),

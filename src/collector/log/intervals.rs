@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
+use super::row::phase;
 use super::row_file::RowFile;
 use super::text::{Cells, script_cells, signed_micros};
-use super::transactions::phase;
 use super::{Known, Log, LogContext};
 use crate::collector::intervals::{Interval, Intervals, Kept};
 use crate::collector::nanos;

@@ -4,22 +4,25 @@
 
 mod intervals;
 mod pgbench;
+mod row;
 mod row_file;
 mod sampling;
 mod text;
 mod transactions;
+mod tries;
 
 pub use intervals::IntervalLog;
 pub use pgbench::{PgbenchIntervals, PgbenchTransactions};
 pub use transactions::TransactionLog;
+pub use tries::TryLog;
 
 use std::time::Duration;
 
 use self::row_file::{Form, RowFile};
 use self::sampling::Sampling;
 use crate::error::Error;
-use crate::event::{ConnectionRecord, TransactionRecord};
-use crate::plan::{IntervalPlan, LogFormat, LogPlan, LogRows, StopRule};
+use crate::event::{ConnectionRecord, TransactionRecord, TryRecord};
+use crate::plan::{IntervalPlan, LogFormat, LogPlan, LogRows, StopRule, TriesPlan};
 use crate::random::Generator;
 use crate::result::{LogResult, LoggedRows};
 use crate::time::{Clock, Timestamp};
@@ -40,6 +43,9 @@ pub trait Log: Send {
 
     /// A transaction of this worker thread ended.
     fn transaction(&mut self, worker: u32, record: &TransactionRecord);
+
+    /// A try of a transaction ended.
+    fn tried(&mut self, _record: &TryRecord) {}
 
     /// A client connected, failed to, or disconnected.
     fn connection(&mut self, _span: &ConnectionRecord) {}
@@ -147,4 +153,14 @@ pub fn open_intervals(plan: &IntervalPlan, context: &LogContext) -> Result<Box<d
     let form = Form::Csv(IntervalLog::columns());
     let file = RowFile::create(&plan.path, form, None)?;
     Ok(Box::new(IntervalLog::new(file, plan.length, context)))
+}
+
+/// Creates the file of `--log-tries`.
+///
+/// # Errors
+/// [`Error::Io`] if it cannot be created.
+pub fn open_tries(plan: &TriesPlan, context: &LogContext) -> Result<Box<dyn Log>, Error> {
+    let form = Form::Csv(TryLog::columns(plan.time));
+    let file = RowFile::create(&plan.path, form, None)?;
+    Ok(Box::new(TryLog::new(file, plan.time, context)))
 }

@@ -1,14 +1,14 @@
 //! The per-transaction log: one CSV row for each transaction, whatever its outcome.
 
+use super::row::{Row, moment_column, phase, status};
 use super::row_file::RowFile;
 use super::sampling::Sampling;
-use super::text::{Cells, MomentText, script_cells, signed_micros};
 use super::{Log, LogContext};
-use crate::event::{Outcome, Phase, TransactionRecord};
+use crate::event::{Outcome, TransactionRecord};
 use crate::plan::LogTime;
 use crate::result::LoggedRows;
 use crate::stats::ErrorKind;
-use crate::time::{Clock, Timestamp};
+use crate::time::Timestamp;
 
 /// A column: its name in the header, and what a row has in it.
 type Column = (&'static str, fn(&mut Row, &TransactionRecord));
@@ -29,16 +29,6 @@ const COLUMNS: [Column; 12] = [
     ("error", push_error),
     ("completed_us", |row, it| row.since_begin(it.finished_at)),
 ];
-
-/// The name of the last column, if there is one.
-fn moment_column(time: LogTime) -> Option<&'static str> {
-    match time {
-        LogTime::Utc => Some("completed_utc"),
-        LogTime::Local => Some("completed_local"),
-        LogTime::Epoch => Some("completed_epoch_us"),
-        LogTime::None => None,
-    }
-}
 
 /// A per-transaction log being written.
 pub struct TransactionLog {
@@ -64,13 +54,7 @@ impl TransactionLog {
         TransactionLog {
             file: [file],
             sampling,
-            row: Row {
-                cells: Cells::default(),
-                scripts: script_cells(&context.script_names),
-                window_begins: Timestamp::ZERO,
-                clock: context.clock.clone(),
-                moment: MomentText::new(time),
-            },
+            row: Row::new(time, context),
         }
     }
 }
@@ -100,52 +84,8 @@ impl Log for TransactionLog {
         for (_, push) in COLUMNS {
             push(row, record);
         }
-        let unix_micros = signed_micros(row.clock.unix_ns(record.finished_at));
-        row.moment.push(unix_micros, &mut row.cells);
+        row.moment(record.finished_at);
         self.file[0].push(&mut row.cells);
-    }
-}
-
-/// The cells of a row and what they are made from.
-struct Row {
-    cells: Cells,
-    scripts: Vec<Vec<u8>>,
-    window_begins: Timestamp,
-    clock: Clock,
-    moment: MomentText,
-}
-
-impl Row {
-    fn text(&mut self, text: &str) {
-        self.cells.text(text.as_bytes());
-    }
-
-    fn script(&mut self, index: u8) {
-        let name = self.scripts.get(usize::from(index));
-        self.cells.text(name.map_or(b"", Vec::as_slice));
-    }
-
-    fn since_begin(&mut self, moment: Timestamp) {
-        let nanos = moment.signed_nanos_since(self.window_begins);
-        self.cells.integer(signed_micros(i128::from(nanos)));
-    }
-}
-
-fn status(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Processed => "ok",
-        Outcome::Failed => "failed",
-        Outcome::Skipped => "skipped",
-        Outcome::Aborted(_) => "aborted",
-    }
-}
-
-/// The word for a phase, in all CSV files.
-pub(super) fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Ramp => "ramp",
-        Phase::Warmup => "warmup",
-        Phase::Run => "run",
     }
 }
 
@@ -159,17 +99,8 @@ fn push_latency(row: &mut Row, record: &TransactionRecord) {
     }
 }
 
-/// `SQLSTATE 40001`: with the word before it no spreadsheet takes it for a number.
 fn push_error(row: &mut Row, record: &TransactionRecord) {
-    match ErrorKind::of(record) {
-        None => row.text(""),
-        Some(ErrorKind::SqlState(sqlstate)) => {
-            let mut text = *b"SQLSTATE .....";
-            text[9..].copy_from_slice(&sqlstate.0);
-            row.cells.text(&text);
-        }
-        Some(word) => row.text(word.name()),
-    }
+    row.error(ErrorKind::of(record));
 }
 
 #[cfg(test)]
@@ -181,6 +112,7 @@ mod tests {
     };
     use crate::event::{Abort, SqlState};
     use crate::random::Generator;
+    use crate::time::Clock;
     use std::io::Write;
     use std::path::Path;
 

@@ -8,10 +8,11 @@ use super::*;
 use crate::conninfo::{Host, HostName, Target};
 use crate::event::{
     Abort, CommandEnd, Level, Outcome, Phase, SpanKind, SqlState, ToCollector, TransactionRecord,
+    TryEnd,
 };
 use crate::plan::{
-    LeadIn, Load, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule, SummaryPlan,
-    Vacuum,
+    LeadIn, Load, LogTime, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule,
+    SummaryPlan, TriesPlan, Vacuum,
 };
 use crate::program::Program;
 use crate::script::{Dialect, ScriptSetBuilder};
@@ -78,6 +79,7 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
         },
         log: None,
         intervals: None,
+        tries: None,
         progress: None,
         summary: SummaryPlan::default(),
         per_command: false,
@@ -506,6 +508,46 @@ fn a_serialization_failure_rolls_back_an_open_block_and_is_tried_again() {
     };
     assert_eq!((record.outcome, record.retries()), (Outcome::Processed, 1));
     assert_eq!(record.latency_ns(), 6_000_000, "it spans both tries");
+}
+
+#[test]
+fn tries_are_told_one_by_one_where_they_are_logged_before_their_transaction() {
+    let retrying = Load {
+        max_tries: Some(2),
+        ..load()
+    };
+    let mut run = context("SELECT 1;", retrying);
+    run.plan.tries = Some(TriesPlan {
+        path: "tries.csv".into(),
+        time: LogTime::None,
+    });
+    let mut stage = Stage::of(run).at_work();
+    let refusal = [error("40001", "could not serialize"), ready(b'I')].concat();
+    stage.answer(102, &refusal);
+    stage.answer(105, &refusal);
+    let (events, _) = stage.events();
+    let told: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Try(it) => Some((it.number, it.end, it.started_at, it.finished_at)),
+            Event::Transaction(it) => Some((
+                it.tries,
+                TryEnd::Last(it.outcome),
+                it.started_at,
+                it.finished_at,
+            )),
+            _ => None,
+        })
+        .collect();
+    let failed = TryEnd::Last(Outcome::Failed);
+    assert_eq!(
+        told,
+        [
+            (1, TryEnd::Retried, at(100), at(102)),
+            (2, failed, at(102), at(105)),
+            (2, failed, at(100), at(105)),
+        ]
+    );
 }
 
 #[test]

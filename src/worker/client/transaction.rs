@@ -2,6 +2,7 @@
 
 use crate::event::{
     Abort, ClientEnd, CommandEnd, Event, Failure, Level, Outcome, SqlState, TransactionRecord,
+    TryEnd, TryRecord,
 };
 use crate::protocol::TransactionStatus;
 use crate::random::Generator;
@@ -20,6 +21,7 @@ pub(super) struct Transaction {
     pub(super) tries: u32,
     pub(super) scheduled_at: Timestamp,
     pub(super) started_at: Timestamp,
+    try_started_at: Timestamp,
     /// Stamp of the last thing that was awaited since the beginning.
     pub(super) awaited_at: Option<Timestamp>,
     pub(super) connecting_ns: u64,
@@ -42,6 +44,7 @@ impl Transaction {
             tries: 0,
             scheduled_at: Timestamp::ZERO,
             started_at: Timestamp::ZERO,
+            try_started_at: Timestamp::ZERO,
             awaited_at: None,
             connecting_ns: 0,
             untimed_ns: 0,
@@ -84,7 +87,7 @@ impl Client {
         transaction.generator.clone_from(&self.generator);
         self.values.begin_transaction();
         self.tell_number(env);
-        self.begin_try(env);
+        self.begin_try(now, env);
     }
 
     /// Sets the variable `transaction`, where a script uses it.
@@ -97,11 +100,12 @@ impl Client {
         }
     }
 
-    fn begin_try(&mut self, env: &mut Environment<'_>) {
+    fn begin_try(&mut self, now: Timestamp, env: &mut Environment<'_>) {
         self.transaction.cursor = 0;
         self.transaction.awaited_at = None;
         self.transaction.committing = false;
         self.transaction.failure = SqlState::NONE;
+        self.transaction.try_started_at = now;
         self.statements.leave_pipeline();
         self.timing.clear();
         self.debug_script(env);
@@ -193,13 +197,15 @@ impl Client {
 
     /// Nothing is left of the failed try.
     pub(super) fn retry_or_fail(&mut self, env: &mut Environment<'_>) {
-        self.transaction.end_untimed(env.now());
-        if self.may_retry(env) {
+        let now = env.now();
+        self.transaction.end_untimed(now);
+        if self.may_retry(now, env) {
             self.tell_try("repeats the transaction after the error", env);
             self.command_failed(CommandEnd::Retried, env);
+            self.record_try(TryEnd::Retried, self.transaction.failure, now, env);
             self.transaction.tries += 1;
             self.generator.clone_from(&self.transaction.generator);
-            return self.begin_try(env);
+            return self.begin_try(now, env);
         }
         self.tell_try("ends the failed transaction", env);
         self.command_failed(CommandEnd::Failed, env);
@@ -207,8 +213,7 @@ impl Client {
         self.follow(env);
     }
 
-    fn may_retry(&self, env: &Environment<'_>) -> bool {
-        let now = env.now();
+    fn may_retry(&self, now: Timestamp, env: &Environment<'_>) -> bool {
         let tries_left = env
             .run
             .plan
@@ -299,6 +304,9 @@ impl Client {
         self.transaction.end_untimed(finished_at);
         let phase = env.window.phase(self.transaction.scheduled_at);
         self.count(phase);
+        if outcome != Outcome::Skipped {
+            self.record_try(TryEnd::Last(outcome), sqlstate, finished_at, env);
+        }
         let transaction = &self.transaction;
         env.recorder.record(Event::Transaction(TransactionRecord {
             client: self.id,
@@ -314,6 +322,32 @@ impl Client {
             finished_at,
             connecting_ns: transaction.connecting_ns,
             untimed_ns: transaction.untimed_ns,
+        }));
+    }
+
+    /// Tells of a try, where tries are logged.
+    fn record_try(
+        &self,
+        end: TryEnd,
+        sqlstate: SqlState,
+        finished_at: Timestamp,
+        env: &mut Environment<'_>,
+    ) {
+        if env.run.plan.tries.is_none() {
+            return;
+        }
+        let transaction = &self.transaction;
+        env.recorder.record(Event::Try(TryRecord {
+            client: self.id,
+            // There are at most 128 scripts.
+            script: transaction.script as u8,
+            phase: env.window.phase(transaction.scheduled_at),
+            end,
+            sqlstate,
+            number: transaction.tries,
+            transaction: self.number,
+            started_at: transaction.try_started_at,
+            finished_at,
         }));
     }
 
