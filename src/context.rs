@@ -1,6 +1,7 @@
 //! What all workers of a run share and none of them changes.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::conninfo::{Addresses, Target};
 use crate::plan::{Pacing, RunPlan, deal};
@@ -26,7 +27,7 @@ pub struct RunContext {
     /// Rows for the scripts' `\values`.
     pub values: ValueSources,
     /// When transactions are due, under a rate.
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<Arc<Schedule>>,
     /// Which kinds of errors have been told.
     pub first_errors: FirstErrors,
     /// Which kinds of notices came, and how often.
@@ -65,7 +66,7 @@ impl RunContext {
                 Pacing::ClosedLoop => None,
                 Pacing::Rate(rate) => {
                     let throttle = Generator::new(seeds.threads[0].throttle);
-                    Some(Schedule::new(rate, throttle))
+                    Some(Arc::new(Schedule::new(rate, throttle)))
                 }
             },
             first_errors: FirstErrors::default(),

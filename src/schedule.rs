@@ -17,20 +17,29 @@ pub struct Schedule {
     timeline: Mutex<Timeline>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Timeline {
-    generator: Generator,
-    /// Mean distance of two slots, µs.
-    mean_gap_us: f64,
-    /// The last slot drawn. Before the start it lies at the end of time.
-    last: Timestamp,
+    /// The slots that were not drawn yet. Before the start the last one lies at the end of time.
+    slots: Slots,
     /// The beginning of the measured window.
     window_begins: Timestamp,
     /// Slots of the window that were drawn, less those that were given back.
     taken: u64,
+    /// All slots of the window, once the first of them was drawn.
+    window: Option<Slots>,
 }
 
-/// What a schedule owed from the beginning of the measured window to its end.
+/// Slots in their order.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    generator: Generator,
+    /// Mean distance of two slots, µs.
+    mean_gap_us: f64,
+    /// The one before the next.
+    last: Timestamp,
+}
+
+/// What a schedule owes in a part of the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// Slots.
@@ -50,11 +59,14 @@ impl Schedule {
         Schedule {
             rate,
             timeline: Mutex::new(Timeline {
-                generator,
-                mean_gap_us: 1e6 / rate,
-                last: Timestamp::MAX,
+                slots: Slots {
+                    generator,
+                    mean_gap_us: 1e6 / rate,
+                    last: Timestamp::MAX,
+                },
                 window_begins: Timestamp::MAX,
                 taken: 0,
+                window: None,
             }),
         }
     }
@@ -67,7 +79,7 @@ impl Schedule {
     /// The clients are released at `start`, the measured window begins at `window_begins`.
     pub fn start(&self, start: Timestamp, window_begins: Timestamp) {
         let mut timeline = self.lock();
-        timeline.last = start;
+        timeline.slots.last = start;
         timeline.window_begins = window_begins;
     }
 
@@ -76,10 +88,14 @@ impl Schedule {
     pub fn draw(&self, now: Timestamp) -> Timestamp {
         let mut timeline = self.lock();
         if now >= timeline.window_begins {
-            timeline.last = timeline.last.max(timeline.window_begins);
+            timeline.leave_backlog();
         }
-        let slot = timeline.next();
-        timeline.taken += u64::from(slot >= timeline.window_begins);
+        let before = timeline.slots.clone();
+        let slot = timeline.slots.next();
+        if slot >= timeline.window_begins {
+            timeline.taken += 1;
+            timeline.window.get_or_insert(before);
+        }
         slot
     }
 
@@ -100,21 +116,21 @@ impl Schedule {
     /// What was due until `end`: the slots that clients took, and those that nobody took. These are
     /// still there afterwards.
     pub fn due_until(&self, end: Timestamp) -> Due {
-        let mut timeline = self.lock().clone();
-        timeline.last = timeline.last.max(timeline.window_begins);
-        for drawn in 0..BACKLOG_DRAWN_MAX {
-            if timeline.next() >= end {
-                return Due {
-                    slots: timeline.taken + drawn,
-                    approximate: false,
-                };
-            }
-        }
-        let rest_ns = end.nanos_since(timeline.last) as f64;
+        let timeline = self.lock();
+        let (mut rest, taken) = (timeline.undrawn_of_window(), timeline.taken);
+        drop(timeline);
+        let untaken = rest.count_until(end);
         Due {
-            slots: timeline.taken + BACKLOG_DRAWN_MAX + (rest_ns / 1e9 * self.rate) as u64,
-            approximate: true,
+            slots: taken + untaken.slots,
+            ..untaken
         }
+    }
+
+    /// The slots of the window, taken or not, from its beginning. To be asked once it has begun.
+    pub fn of_window(&self) -> Slots {
+        let timeline = self.lock();
+        let drawn = timeline.window.clone();
+        drawn.unwrap_or_else(|| timeline.undrawn_of_window())
     }
 
     fn lock(&self) -> MutexGuard<'_, Timeline> {
@@ -123,6 +139,39 @@ impl Schedule {
 }
 
 impl Timeline {
+    /// Slots from before the window are not drawn any more.
+    fn leave_backlog(&mut self) {
+        self.slots.last = self.slots.last.max(self.window_begins);
+    }
+
+    fn undrawn_of_window(&self) -> Slots {
+        let mut slots = self.slots.clone();
+        slots.last = slots.last.max(self.window_begins);
+        slots
+    }
+}
+
+impl Slots {
+    /// Passes over the slots before `end` and counts them.
+    pub fn count_until(&mut self, end: Timestamp) -> Due {
+        for slots in 0..BACKLOG_DRAWN_MAX {
+            let before = self.clone();
+            if self.next() >= end {
+                *self = before;
+                return Due {
+                    slots,
+                    approximate: false,
+                };
+            }
+        }
+        let rest_us = end.nanos_since(self.last) as f64 / 1e3;
+        self.last = end;
+        Due {
+            slots: BACKLOG_DRAWN_MAX + (rest_us / self.mean_gap_us) as u64,
+            approximate: true,
+        }
+    }
+
     fn next(&mut self) -> Timestamp {
         let gap_us = self.generator.exponential_gap(self.mean_gap_us);
         self.last = self.last + Duration::from_micros(gap_us);
@@ -167,6 +216,26 @@ mod tests {
         for (end_us, slots) in [(140_000, 4), (134_967, 4), (134_966, 3), (61_343, 2)] {
             let due = schedule.due_until(at_us(end_us));
             assert_eq!((due.slots, due.approximate), (slots, false), "{end_us}");
+        }
+    }
+
+    #[test]
+    fn the_slots_of_the_window_can_be_counted_part_by_part_however_they_were_drawn() {
+        let (begins, later) = (at_us(100_000), at_us(120_000));
+        // 30006, 61342, 122313, 134966, 145874 …
+        for drawn_at in [vec![], vec![at_us(0); 4], vec![at_us(0), later, later]] {
+            let schedule = of_seed_42(50.0);
+            schedule.start(Timestamp::ZERO, begins);
+            drawn_at.iter().for_each(|&now| {
+                schedule.draw(now);
+            });
+            let mut slots = schedule.of_window();
+            let whole = slots.clone().count_until(at_us(3_000_000));
+            let parts: Vec<u64> = (1..=3)
+                .map(|second| slots.count_until(at_us(second * 1_000_000)).slots)
+                .collect();
+            assert_eq!(parts.iter().sum::<u64>(), whole.slots);
+            assert_eq!(whole, schedule.due_until(at_us(3_000_000)), "{drawn_at:?}");
         }
     }
 

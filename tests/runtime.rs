@@ -25,7 +25,7 @@ fn schedule(run: &Finished) -> [u64; 5] {
 fn an_overload_is_accounted_for_to_the_last_slot() {
     let _alone = measuring();
     let run = pgmark(Server::shared())
-        .args("-n -c 1 -R 100 -T 2 --random-seed=42")
+        .args("-n -c 1 -R 100 -T 2 --random-seed=42 --interval-csv intervals.csv")
         .script("SELECT pg_sleep(0.05);")
         .logged()
         .run()
@@ -38,6 +38,12 @@ fn an_overload_is_accounted_for_to_the_last_slot() {
     assert_eq!(processed, run.processed());
     assert_eq!(run.log().rows.len() as u64, processed);
     assert!(abandoned > due / 2, "the server does 20 of 100 a second");
+    let intervals = std::fs::read_to_string(run.path("intervals.csv")).expect("it was written");
+    let due_in_intervals = intervals.lines().skip(1).map(|row| {
+        let cell = row.split(',').nth(5).expect("due");
+        cell.parse::<u64>().expect("a number")
+    });
+    assert_eq!(due_in_intervals.sum::<u64>(), due, "{intervals}");
     // The last one waited about 1.6 s for its turn, and its latency says so.
     let latency = run.figure("latency average = ");
     let service = run.figure("service time = average ");

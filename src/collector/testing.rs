@@ -72,7 +72,7 @@ pub(crate) fn log_context(script_names: &[&str]) -> LogContext {
         script_names: script_names.iter().map(|&name| name.to_owned()).collect(),
         clock: Clock::manual(UNIX_ORIGIN_NS),
         stop: StopRule::Transactions(10),
-        scheduled: false,
+        schedule: None,
         ramp: Duration::ZERO,
         warmup: Duration::ZERO,
         samples: Vec::new(),

@@ -108,7 +108,7 @@ fn log_context(run: &RunContext) -> LogContext {
             .collect(),
         clock: run.clock.clone(),
         stop: run.plan.load.stop,
-        scheduled: run.schedule.is_some(),
+        schedule: run.schedule.clone(),
         ramp: run.plan.load.lead_in.ramp,
         warmup: run.plan.load.lead_in.warmup,
         samples: (0..run.plan.load.threads)

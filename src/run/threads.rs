@@ -129,7 +129,7 @@ fn collector(run: &RunContext, logs: Vec<Box<dyn Log>>, console: &Console) -> Co
             false => Vec::new(),
         },
         stop: run.plan.load.stop,
-        rate: run.schedule.as_ref().map(Schedule::rate),
+        rate: run.schedule.as_deref().map(Schedule::rate),
         lead_in: run.plan.load.lead_in.total(),
         latency_limit: run.plan.load.latency_limit,
         with_retries: run.plan.load.max_tries != Some(1),

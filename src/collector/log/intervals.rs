@@ -1,8 +1,10 @@
 //! The file of intervals: a CSV row for each, all scripts together, then, where there are several, a
 //! row for each script. Every transaction is in exactly one interval: the one in which it ended, or
 //! the last of its phase, if it outlasted that. Under a rate it was due in the one that its slot is
-//! in, for which rows wait until every client has told of its later slots, but not for ever.
+//! in, for which rows wait until every client has told of its later slots, but not for ever; with a
+//! time to run, the schedule itself says what was due in all scripts together, taken or not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::row::phase;
@@ -14,6 +16,7 @@ use crate::collector::nanos;
 use crate::event::{ConnectionRecord, Phase, SpanKind, TransactionRecord};
 use crate::plan::StopRule;
 use crate::result::LoggedRows;
+use crate::schedule::{Schedule, Slots};
 use crate::stats::Stats;
 use crate::time::Timestamp;
 
@@ -102,8 +105,10 @@ pub struct IntervalLog {
     cells: Cells,
     scripts: Vec<Vec<u8>>,
     interval_ns: u64,
-    /// Whether transactions are due by a schedule, or else when they end.
-    scheduled: bool,
+    /// When transactions are due; without it, when they end.
+    schedule: Option<Arc<Schedule>>,
+    /// The slots of the window that lie after the rows that were written.
+    slots: Option<Slots>,
     /// The phases in their order, whatever their length.
     parts: [Part; 3],
     window_begins: Option<Timestamp>,
@@ -204,7 +209,8 @@ impl IntervalLog {
             cells: Cells::default(),
             scripts: script_cells(&context.script_names),
             interval_ns,
-            scheduled: context.scheduled,
+            schedule: context.schedule.clone(),
+            slots: None,
             parts: [
                 part(
                     Phase::Ramp,
@@ -226,7 +232,7 @@ impl IntervalLog {
     /// How far all is known that belongs into the rows of a phase, counted from its beginning.
     fn known_ns(&self, part: &Part, known: Known, window_begins: Timestamp) -> u64 {
         let through_ns = part.since_begin_ns(known.through, window_begins);
-        if !self.scheduled {
+        if self.schedule.is_none() {
             return through_ns;
         }
         let longest_ns = self.interval_ns.saturating_mul(HELD_INTERVALS);
@@ -245,7 +251,20 @@ impl IntervalLog {
         }
     }
 
+    /// What the schedule says was due in all scripts together, in the window and with a time to run:
+    /// a number of transactions leaves no slot that nobody takes.
+    fn due_by_schedule(&mut self, phase: Phase, ends_ns: u64) -> Option<u64> {
+        let schedule = self.schedule.as_ref()?;
+        if phase != Phase::Run || self.window_length.is_none() {
+            return None;
+        }
+        let ends = self.window_begins? + Duration::from_nanos(ends_ns);
+        let slots = self.slots.get_or_insert_with(|| schedule.of_window());
+        Some(slots.count_until(ends.min(self.window_ends)).slots)
+    }
+
     fn write(&mut self, part: usize, interval: &Interval<InInterval>) {
+        let due = self.due_by_schedule(self.parts[part].phase, interval.ends_ns());
         let part = &self.parts[part];
         self.connected += interval.kept.connected;
         let start_ns = i128::from(interval.begins_ns) - i128::from(part.before_window_ns);
@@ -256,7 +275,7 @@ impl IntervalLog {
             start_us: signed_micros(start_ns),
             phase: part.phase,
             script: ALL,
-            due: total.due,
+            due: due.unwrap_or(total.due),
             stats: &total.stats,
             connected: self.connected,
             connects: interval.kept.connects,
@@ -315,9 +334,9 @@ impl Log for IntervalLog {
             Phase::Warmup => &mut self.parts[1],
             Phase::Run => &mut self.parts[2],
         };
-        let due_at = match self.scheduled {
-            true => record.scheduled_at,
-            false => record.finished_at,
+        let due_at = match self.schedule {
+            Some(_) => record.scheduled_at,
+            None => record.finished_at,
         };
         let script = usize::from(record.script);
         part.at(due_at, begins).script(script).due += 1;
@@ -409,6 +428,7 @@ mod tests {
     use super::*;
     use crate::collector::testing::{Memory, Story, at, log_context, transaction};
     use crate::event::{Abort, Outcome, SqlState};
+    use crate::random::Generator;
     use std::path::Path;
 
     /// A story of `seconds` whose intervals of `length_ms` can be read afterwards.
@@ -445,6 +465,13 @@ mod tests {
         );
         let length = Duration::from_millis(length_ms);
         Box::new(IntervalLog::new(file, length, context))
+    }
+
+    /// Ten transactions a second are due from the beginning of the window.
+    fn of_ten_a_second() -> Arc<Schedule> {
+        let schedule = Schedule::new(10.0, Generator::new(42));
+        schedule.start(at(0), at(0));
+        Arc::new(schedule)
     }
 
     fn cells(memory: &Memory) -> Vec<Vec<String>> {
@@ -586,10 +613,10 @@ lost,retries,tps,latency_avg_us,p50_us,p90_us,p99_us,max_us,lag_avg_us,connects,
     #[test]
     fn under_a_rate_transactions_are_due_when_they_were_scheduled() {
         let memory = Memory::default();
-        let stop = StopRule::Time(Duration::from_secs(4));
+        let stop = StopRule::Transactions(4);
         let context = LogContext {
             stop,
-            scheduled: true,
+            schedule: Some(of_ten_a_second()),
             ..log_context(&["s"])
         };
         let mut story = Story::new(1, stop);
@@ -623,11 +650,46 @@ lost,retries,tps,latency_avg_us,p50_us,p90_us,p99_us,max_us,lag_avg_us,connects,
         );
     }
 
+    /// Two of some forty slots are taken. What all scripts owe is told by the second; it is the sum
+    /// that the summary tells.
+    #[test]
+    fn slots_that_nobody_took_were_due_all_the_same() {
+        let memory = Memory::default();
+        let stop = StopRule::Time(Duration::from_secs(4));
+        let schedule = of_ten_a_second();
+        let context = LogContext {
+            stop,
+            schedule: Some(Arc::clone(&schedule)),
+            ..log_context(&["a", "b"])
+        };
+        let mut story = Story::new(1, stop);
+        story.plan.scripts = 2;
+        story.logs = vec![log_of(&memory, 1_000, &context)];
+        for (from, to) in [(0, 1_500), (1_500, 4_300)] {
+            story.record(TransactionRecord {
+                scheduled_at: schedule.draw(at(from)),
+                ..transaction(from, to)
+            });
+        }
+        story.tell();
+        let rows = columns(&memory, &["script", "due"]);
+        let due_of = |script: &str| -> Vec<u64> {
+            let rows = rows
+                .iter()
+                .filter_map(|row| row.strip_prefix(script)?.strip_prefix(' '));
+            rows.map(|due| due.parse().expect("a number")).collect()
+        };
+        let all = due_of("all");
+        assert!(all.iter().all(|&due| (3..=20).contains(&due)), "{all:?}");
+        assert_eq!(all.iter().sum::<u64>(), schedule.due_until(at(4_000)).slots);
+        assert_eq!(due_of("a").iter().sum::<u64>(), 2);
+    }
+
     #[test]
     fn rows_wait_for_what_was_due_in_them_but_not_for_ever() {
         let memory = Memory::default();
         let context = LogContext {
-            scheduled: true,
+            schedule: Some(of_ten_a_second()),
             ..log_context(&["s"])
         };
         let mut log = log_of(&memory, 1_000, &context);

@@ -16,6 +16,7 @@ pub use pgbench::{PgbenchIntervals, PgbenchTransactions};
 pub use transactions::TransactionLog;
 pub use tries::TryLog;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use self::row_file::{Form, RowFile};
@@ -25,6 +26,7 @@ use crate::event::{ConnectionRecord, TransactionRecord, TryRecord};
 use crate::plan::{IntervalPlan, LogFormat, LogPlan, LogRows, StopRule, TriesPlan};
 use crate::random::Generator;
 use crate::result::{LogResult, LoggedRows};
+use crate::schedule::Schedule;
 use crate::time::{Clock, Timestamp};
 
 /// Something that is kept in one file or several. It hears what the collector hears.
@@ -103,8 +105,8 @@ pub struct LogContext {
     pub clock: Clock,
     /// When the run is to end.
     pub stop: StopRule,
-    /// Whether transactions are due by a schedule.
-    pub scheduled: bool,
+    /// When transactions are due, if not when their clients are free.
+    pub schedule: Option<Arc<Schedule>>,
     /// How long clients are added, before the warm-up.
     pub ramp: Duration,
     /// How long the warm-up lasts, before the window.

@@ -76,7 +76,7 @@ fn collector(log: Option<&Path>) -> Collector {
         script_names: vec!["script".to_owned()],
         clock: clock.clone(),
         stop,
-        scheduled: false,
+        schedule: None,
         ramp: Duration::ZERO,
         warmup: Duration::ZERO,
         samples: Vec::new(),
