@@ -285,6 +285,7 @@ fn a_server_that_goes_silent_costs_a_notice_and_not_the_summary() {
     let running = pgmark(server)
         .args("-t 5 -h 127.0.0.1")
         .env("PGPORT", proxy.port().to_string())
+        .env("PGSSLMODE", "disable")
         .script("SELECT 1;")
         .start();
     wait_until("the server is asked what it did", || proxy.accepted() > 2);
