@@ -189,7 +189,7 @@ pub(super) struct Show {
     #[arg(long)]
     pub debug: bool,
     /// Print a line of progress each time this many seconds (or, with a unit, this time) have passed; no such lines by default.
-    #[arg(short = 'P', long, value_name = "TIME", value_parser = values::seconds)]
+    #[arg(short = 'P', long, value_name = "TIME", value_parser = values::interval)]
     pub progress: Option<Duration>,
     /// Only print what would be done: the effective workload and each script's commands as they would be sent, or with -i the rows, bytes and statements; nothing is done, and no server is needed.
     #[arg(long)]
@@ -225,7 +225,7 @@ pub(super) struct Keep {
     #[arg(long, value_name = "SHARE", value_parser = values::sampling_rate)]
     pub sampling_rate: Option<f64>,
     /// Log a row for each interval of this many seconds (or, with a unit, this time) in place of one for each transaction, the default; with --interval-csv, the length of its intervals, 1 second by default.
-    #[arg(long, value_name = "TIME", value_parser = values::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = values::interval)]
     pub aggregate_interval: Option<Duration>,
     /// Write a CSV row for each second of the run to this file (or for each --aggregate-interval), replacing it; with several scripts, a row for each of them too; no such file by default.
     #[arg(long, value_name = "FILE")]

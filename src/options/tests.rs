@@ -545,6 +545,11 @@ fn what_makes_no_sense_is_refused() {
         ("-T 0", "-T/--time must be in range"),
         ("-T 10abc", "invalid value \"10abc\" for option -T/--time"),
         ("-P 0", "-P/--progress must be in range"),
+        ("-P 999us", "-P/--progress must be in range 0.001.."),
+        (
+            "-l --aggregate-interval 0.9ms",
+            "--aggregate-interval must be in range 0.001..",
+        ),
         ("-L 0", "-L/--latency-limit must be in range"),
         ("-L x", "invalid value \"x\" for option -L/--latency-limit"),
         (

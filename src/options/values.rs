@@ -76,6 +76,16 @@ pub(super) fn seconds(text: &str) -> Result<Duration, Rejected> {
     )
 }
 
+/// As [`seconds`], for what is done again and again: at least a millisecond, since each time costs
+/// memory and a line.
+pub(super) fn interval(text: &str) -> Result<Duration, Rejected> {
+    const RANGE: &str = "0.001..2147483647 (seconds)";
+    match duration(text, Duration::from_secs(1), RANGE)? {
+        length if length < Duration::from_millis(1) => Err(Rejected::OutOfRange(RANGE)),
+        length => Ok(length),
+    }
+}
+
 /// `-T -P --aggregate-interval` of pgbench: whole seconds, 1 to 2147483647.
 pub(super) fn whole_seconds(text: &str) -> Result<Duration, Rejected> {
     count(text).map(|seconds| Duration::from_secs(seconds.into()))
