@@ -135,7 +135,7 @@ fn run_benchmark(
     signals: &Signals,
     around: &mut Surroundings<'_>,
 ) -> Result<ExitStatus, Error> {
-    limits::allow_descriptors(&plan.load)?;
+    limits::allow_descriptors(&plan)?;
     report_seed(&plan, &around.console);
     match &plan.server {
         ServerChoice::Given(target) => {

@@ -104,13 +104,17 @@ impl Supervisor<'_> {
             Some(detail) => format!("{detail}\ncould not create connection for client {client}"),
             None => format!("could not create connection for client {client}"),
         };
-        let hint = match report.sqlstate {
-            SqlState::TOO_MANY_CONNECTIONS => connection_limit(self.server),
-            _ => None,
+        let message = match report.sqlstate {
+            SqlState::TOO_MANY_CONNECTIONS => {
+                let limits = connection_limits(self.server);
+                let (message, clients) = (report.message, self.run.plan.load.clients);
+                format!("{message} (client {client} of {clients}, SQLSTATE 53300{limits})")
+            }
+            _ => report.message,
         };
         ending.failure = Some(Error::Connect(Problem {
+            message,
             detail: Some(detail),
-            hint: hint.or(report.hint),
             ..report
         }));
         self.control.close(self.run.clock.now());
@@ -155,13 +159,23 @@ impl Ending {
 
 /// What is known of the limits when the server has no connection left. It is not said before that:
 /// a pooler may give more connections than its server has.
-fn connection_limit(server: &ServerFacts) -> Option<String> {
-    let limit = server.max_connections?;
-    let reserved = server.reserved_connections.unwrap_or(0);
-    Some(format!(
-        "The server's max_connections is {limit}, {reserved} of them reserved, and role and database \
-         may have limits of their own: use fewer clients (-c), or raise the limit."
-    ))
+fn connection_limits(server: &ServerFacts) -> String {
+    let mut limits = String::new();
+    if let Some(most) = server.max_connections {
+        let reserved = server.reserved_connections.unwrap_or(0);
+        limits.push_str(&format!(
+            "; max_connections is {most}, {reserved} of them reserved"
+        ));
+    }
+    for (whose, limit) in [
+        ("role", server.role_connections),
+        ("database", server.database_connections),
+    ] {
+        if let Some(most) = limit {
+            limits.push_str(&format!("; the limit of the {whose} is {most}"));
+        }
+    }
+    limits
 }
 
 /// Says that a worker has ended when it is dropped, so also when the thread panics.
@@ -170,5 +184,36 @@ pub struct Farewell(pub Sender<Notice>);
 impl Drop for Farewell {
     fn drop(&mut self) {
         let _ = self.0.send(Notice::Done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Settings;
+
+    #[test]
+    fn only_limits_that_are_known_are_named() {
+        let mut server = ServerFacts {
+            version: String::new(),
+            version_num: 0,
+            settings: Settings::default(),
+            same_host: None,
+            max_connections: None,
+            reserved_connections: None,
+            role_connections: None,
+            database_connections: None,
+        };
+        assert_eq!(connection_limits(&server), "");
+        server.max_connections = Some(100);
+        server.reserved_connections = Some(3);
+        let of_server = "; max_connections is 100, 3 of them reserved";
+        assert_eq!(connection_limits(&server), of_server);
+        server.role_connections = Some(5);
+        server.database_connections = Some(7);
+        assert_eq!(
+            connection_limits(&server),
+            format!("{of_server}; the limit of the role is 5; the limit of the database is 7")
+        );
     }
 }
