@@ -8,6 +8,7 @@
 mod client;
 mod control;
 mod delay;
+mod ports;
 mod queue;
 mod recorder;
 mod shell;
@@ -33,6 +34,7 @@ use crate::transport::{Link, cancel};
 use client::{Action, Client, Environment, Progress};
 pub use control::{Control, Notice};
 use delay::Delays;
+use ports::why_not_opened;
 use queue::{Queue, Ready};
 pub use recorder::Recorder;
 use shell::{ShellOutput, Shells};
@@ -526,7 +528,7 @@ impl Worker {
                 self.slots[slot].client.open_again_at(retry_at);
             }
             Err(error) => {
-                let reason = system_words(&error);
+                let reason = why_not_opened(&error, self.slots[slot].generation > 0);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
             }
         }
