@@ -16,6 +16,8 @@ use crate::server::ServerFacts;
 use crate::sqlstate::SqlState;
 use crate::worker::{Control, Notice};
 
+use super::watchdog::{self, Watch};
+
 /// What the main thread holds of the workers.
 pub struct Supervisor<'a> {
     /// Orders to them.
@@ -32,6 +34,14 @@ pub struct Supervisor<'a> {
     pub run: &'a RunContext,
     /// The server, which may have too few connections to give.
     pub server: &'a ServerFacts,
+}
+
+/// How far the workers are.
+#[derive(Default)]
+struct Workers {
+    ready: usize,
+    done: usize,
+    watch: Watch,
 }
 
 /// How the workers ended.
@@ -53,26 +63,18 @@ impl Supervisor<'_> {
     /// Sees the workers through from connecting to their end.
     pub fn watch(&self) -> Ending {
         let mut ending = Ending::default();
-        let (mut ready, mut done, mut signals) = (0, 0, 0);
-        while done < self.wakers.len() && !ending.abandoned {
+        let (mut state, mut signals) = (Workers::default(), 0);
+        while state.done < self.wakers.len() && !ending.abandoned {
             select! {
                 recv(self.notices) -> notice => match notice {
-                    Ok(Notice::Authenticated { endpoint, method }) => {
-                        ending.introduction.get_or_insert((endpoint, method));
-                    }
-                    Ok(Notice::Ready) => {
-                        ready += 1;
-                        if ready == self.wakers.len() && ending.may_start() {
-                            self.start();
-                            ending.started = true;
-                        }
-                    }
-                    Ok(Notice::ConnectFailed { client, report }) => {
-                        self.fail(client, report, &mut ending);
-                    }
-                    Ok(Notice::ClientAborted) => self.end_early(),
-                    Ok(Notice::Done) => done += 1,
+                    Ok(notice) => self.hear(notice, &mut state, &mut ending),
                     Err(_) => break,
+                },
+                recv(state.watch.answered) -> answer => {
+                    let answer = answer.unwrap_or_else(|_| Err("no thread to ask it".to_owned()));
+                    for message in state.watch.conclude(&answer, self.run) {
+                        let _ = self.reports.send(ToCollector::Message(message));
+                    }
                 },
                 recv(self.signals) -> signal => if let Ok(signal) = signal {
                     signals += 1;
@@ -82,6 +84,34 @@ impl Supervisor<'_> {
             }
         }
         ending
+    }
+
+    fn hear(&self, notice: Notice, state: &mut Workers, ending: &mut Ending) {
+        match notice {
+            Notice::Authenticated { endpoint, method } => {
+                ending.introduction.get_or_insert((endpoint, method));
+            }
+            Notice::Ready => {
+                state.ready += 1;
+                if state.ready == self.wakers.len() && ending.may_start() {
+                    self.start();
+                    ending.started = true;
+                }
+            }
+            Notice::ConnectFailed { client, report } => self.fail(client, report, ending),
+            Notice::ClientAborted => self.end_early(),
+            Notice::Overdue => {
+                if state.watch.heed_overdue(self.run.clock.now()) {
+                    self.control.take_census();
+                    self.wake();
+                }
+            }
+            Notice::Waits(waits) => state.watch.note(waits),
+            Notice::Done => state.done += 1,
+        }
+        let running = self.wakers.len() - state.done;
+        let inquire = |processes| watchdog::inquire(&self.run.target, processes);
+        state.watch.go_on(running, inquire);
     }
 
     /// Releases the clients: the measured window begins, at once or after ramp and warm-up.

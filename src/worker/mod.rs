@@ -15,6 +15,7 @@ mod shell;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod watchdog;
 mod window;
 
 use std::io;
@@ -27,6 +28,7 @@ use mio::{Events, Poll, Token, Waker};
 use crate::context::RunContext;
 use crate::error::system_words;
 use crate::event::{Event, SqlState, WorkerRecord};
+use crate::program::Program;
 use crate::random::Generator;
 use crate::time::Timestamp;
 use crate::transport::{Link, cancel};
@@ -39,6 +41,8 @@ use queue::{Queue, Ready};
 pub use recorder::Recorder;
 use shell::{ShellOutput, Shells};
 use timers::{Timers, Wake};
+use watchdog::Watchdog;
+pub use watchdog::{Place, Wait};
 use window::Window;
 
 /// Clients handled before newcomers are stamped. With 16 a saturated thread of 256 clients books
@@ -90,6 +94,9 @@ pub struct Worker {
     /// SQLSTATEs of failed transactions that this thread has told of.
     told: Vec<SqlState>,
     window: Window,
+    watchdog: Watchdog,
+    /// Censuses that were answered.
+    censuses: u32,
     /// When the poll reported what is being handled.
     stamp: Timestamp,
     /// Clients that are not yet ready to start, and clients that are not done.
@@ -148,6 +155,8 @@ impl Worker {
             delays: Delays::default(),
             told: Vec::new(),
             window: Window::default(),
+            watchdog: Watchdog::new(watchdog::PATIENCE),
+            censuses: 0,
             stamp: Timestamp::ZERO,
             connecting: slots.len(),
             running: slots.len(),
@@ -176,6 +185,7 @@ impl Worker {
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         self.connect_all();
+        self.watch_over_waits();
         while self.running > 0 {
             self.wait(&mut events)?;
             self.obey();
@@ -257,6 +267,7 @@ impl Worker {
                 Wake::WindowEnd => self.end_window(deadline),
                 Wake::CancelDue => self.cancel_all(),
                 Wake::CloseDue => self.for_all(|client, env| client.handle_close_due(env)),
+                Wake::WaitsDue => self.look_for_waits(stamp),
             }
         }
     }
@@ -287,6 +298,38 @@ impl Worker {
             self.window.closing = true;
             self.for_all(|client, env| client.handle_close_due(env));
         }
+        let censuses = self.control.censuses();
+        if self.censuses != censuses {
+            self.censuses = censuses;
+            self.answer_census();
+        }
+    }
+
+    /// Who waits long is told of, except under the name pgbench, which says nothing of it.
+    fn watch_over_waits(&mut self) {
+        match self.run.plan.program {
+            Program::Pgmark => self.look_for_waits(self.run.clock.now()),
+            Program::Pgbench => {}
+        }
+    }
+
+    fn look_for_waits(&mut self, now: Timestamp) {
+        let oldest = self.waits().map(|wait| wait.since).min();
+        let look = self.watchdog.look(now, oldest);
+        if look.overdue {
+            let _ = self.notices.send(Notice::Overdue);
+        }
+        self.timers.add(look.again_at, Wake::WaitsDue);
+    }
+
+    fn answer_census(&self) {
+        let (now, patience) = (self.run.clock.now(), self.watchdog.patience());
+        let overdue = self.waits().filter(|wait| now - wait.since >= patience);
+        let _ = self.notices.send(Notice::Waits(overdue.collect()));
+    }
+
+    fn waits(&self) -> impl Iterator<Item = Wait> {
+        self.slots.iter().filter_map(|slot| slot.client.wait())
     }
 
     fn start(&mut self, start: Timestamp) {
