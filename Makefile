@@ -22,7 +22,7 @@ export CARGO_TARGET_DIR = $(CURDIR)/target
 
 # What setup installs is needed by what follows it; cargo itself uses all processors.
 .NOTPARALLEL:
-.PHONY: all help setup demo check test lint bench install install-as-pgbench uninstall clean distclean
+.PHONY: all help setup demo check test lint tls-matrix bench install install-as-pgbench uninstall clean distclean
 
 all: ## Build the program (the default).
 	$(CARGO) build --release $(CARGOFLAGS)
@@ -47,8 +47,12 @@ lint: ## Formatting, lints and documentation only.
 	$(CARGO) clippy --all-targets $(CARGOFLAGS) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(CARGOFLAGS)
 
-bench: ## Measure how long evaluating expressions takes.
+tls-matrix: ## Every sslmode with every kind of certificate and key, each compared with psql.
+	$(CARGO) test $(CARGOFLAGS) --test tls -- --include-ignored
+
+bench: ## Measure what a transaction costs, beside pgbench and the least possible.
 	$(CARGO) bench $(CARGOFLAGS) --bench evaluation
+	$(CARGO) bench $(CARGOFLAGS) --bench load
 
 # Builds only what is not up to date: after "make", root needs no cargo to install.
 $(program): $(sources)

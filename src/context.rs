@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::conninfo::{Addresses, Secret, Target};
+use crate::conninfo::{Addresses, Target};
 use crate::plan::{Pacing, RunPlan, deal};
-use crate::protocol::{ChannelBinding, Startup};
+use crate::protocol::Startup;
 use crate::random::{Generator, Seeds};
 use crate::schedule::Schedule;
 use crate::script::{Automatic, Script, Sql, Variables};
@@ -87,12 +87,6 @@ impl RunContext {
         deal(self.plan.load.clients, self.plan.load.threads, thread)
     }
 
-    fn thread_of(&self, client: u32) -> u32 {
-        (0..self.plan.load.threads)
-            .find(|&thread| self.clients_of(thread).contains(&client))
-            .expect("every client is dealt to a thread")
-    }
-
     /// The stream by which a thread chooses scripts.
     pub fn choose_generator(&self, thread: u32) -> Generator {
         Generator::new(self.seeds.threads[thread as usize].choose)
@@ -114,14 +108,14 @@ impl RunContext {
         Generator::new(!self.seeds.clients[client as usize])
     }
 
-    /// A client's variables at the start.
-    pub fn variables_of(&self, client: u32) -> Variables {
+    /// The variables at the start of a client on `thread`.
+    pub fn variables_of(&self, client: u32, thread: u32) -> Variables {
         self.plan.scripts.variables.initial(&Automatic {
             scale: i64::try_from(self.scale).unwrap_or(i64::MAX),
             client_id: client,
             default_seed: self.seeds.default_seed,
             random_seed: self.plan.seed.value,
-            thread_id: self.thread_of(client),
+            thread_id: thread,
         })
     }
 
@@ -137,17 +131,6 @@ impl RunContext {
 
     /// What a client says when it connects to one of the hosts.
     pub fn startup(&self, host: usize) -> Startup<'_> {
-        Startup {
-            user: &self.target.user,
-            database: &self.target.database,
-            options: self.target.options.as_deref(),
-            application_name: &self.target.application_name,
-            client_encoding: None,
-            password: self.target.password_for(host).map(Secret::reveal),
-            channel_binding: ChannelBinding::Unencrypted,
-            login: &self.target.login,
-            max_protocol: self.target.max_protocol,
-            min_protocol: self.target.min_protocol,
-        }
+        Startup::of(&self.target, host)
     }
 }

@@ -1,64 +1,141 @@
 //! The control connection: a blocking client of our own for initialisation, detection and
 //! vacuum, opened from a resolved [`Target`], and how it is asked. It is never part of the load.
 //!
-//! Tries addresses in the order in which the clients do, so that it reaches the same server. Reads
-//! no environment and no files: whatever matters is in the target.
+//! Tries addresses in the order in which the clients do, so that it reaches the same server, and
+//! encrypts as they do. Reads no environment; whatever matters is in the target.
 
-use std::error::Error as _;
-use std::ffi::OsString;
+mod adaptor;
+mod opening;
+mod proof;
+
+use std::cell::OnceCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::ErrorKind;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::ops::{Deref, DerefMut};
 
-use crossbeam_channel::bounded;
-use postgres::config::SslMode;
 use postgres::error::DbError;
-use postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
+use postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
-use crate::conninfo::{AttemptFailure, Encryption, Endpoint, Secret, Target};
+use crate::conninfo::{Attempt, AttemptFailure, Attempts, Encryption, Endpoint, Target};
 use crate::console::Console;
 use crate::error::{Error, system_words};
 use crate::random::Generator;
-use crate::sqlstate::SqlState;
-use crate::time::Clock;
+use crate::tls::Connector;
 use crate::transport::look_up;
+use adaptor::Adaptor;
+use opening::{Opening, Remedied};
+
+/// A control connection. For all but cancelling it is the driver's client.
+pub struct Connection {
+    client: Client,
+    /// How it is encrypted, and further connections to the same server are.
+    encryption: Option<Adaptor>,
+}
+
+/// What it takes to cancel what a control connection is doing, from any thread.
+#[derive(Clone)]
+pub struct Cancellation {
+    token: postgres::CancelToken,
+    encryption: Option<Adaptor>,
+}
 
 /// Opens a connection to the first address of `target` that gives one. Notices of the server go to
 /// `console` for as long as the connection lives.
 ///
 /// # Errors
 /// [`Error::Connect`] with the outcome of every attempt, one a line.
-pub fn connect(target: &Target, console: &Console) -> Result<Client, Error> {
+pub fn connect(target: &Target, console: &Console) -> Result<Connection, Error> {
     let mut generator = Generator::new(RandomState::new().build_hasher().finish());
     let mut attempts = look_up::addresses(target).attempts(|bound| generator.index_below(bound));
+    let connector = OnceCell::new();
     let mut remedy = None;
-    loop {
-        // Nothing is encrypted here, so that there is no second way to the same address.
-        attempts.go_on_plain();
-        let Some(now) = attempts.current() else {
-            break;
-        };
-        if now.encryption == Encryption::Required {
-            attempts.fail(AttemptFailure::NoTls);
-            continue;
-        }
-        let endpoint = now.endpoint;
-        let password = target.password_for(now.host);
-        let config = config(target, endpoint, password, console);
-        let failure = match attempt_patiently(&config, target.connect_timeout) {
-            Ok(client) => return Ok(client),
+    while let Some(attempt) = attempts.current() {
+        let may_go_plain = attempt.encryption == Encryption::Preferred;
+        let failure = match open(&attempt, &attempts, target, console, &connector) {
+            Ok(connection) => return Ok(connection),
+            Err(Remedied {
+                failure: AttemptFailure::NoTls,
+                ..
+            }) if may_go_plain => {
+                attempts.go_on_plain();
+                continue;
+            }
             Err(failure) => failure,
         };
-        remedy = failure.remedy(endpoint);
-        attempts.fail(failure.into());
+        remedy = failure.remedy;
+        attempts.fail(failure.failure);
     }
     let report = attempts.report(target);
     Err(Error::Connect(match remedy {
         Some(hint) => report.hint(hint),
         None => report,
     }))
+}
+
+/// One attempt, encrypted or plain; the files that encryption needs are read when the first needs
+/// them.
+fn open(
+    attempt: &Attempt<'_>,
+    attempts: &Attempts,
+    target: &Target,
+    console: &Console,
+    connector: &OnceCell<Result<Connector, String>>,
+) -> Result<Connection, Remedied> {
+    let encryption = match (attempt.encryption, attempt.endpoint) {
+        (Encryption::Plain, _) | (_, Endpoint::Unix(_)) => None,
+        (Encryption::Preferred | Encryption::Required, Endpoint::Tcp { host, .. }) => {
+            let made = connector
+                .get_or_init(|| Connector::new(&target.tls).map_err(|error| error.to_string()));
+            Some(Adaptor {
+                connector: made.clone().map_err(AttemptFailure::Handshake)?,
+                host: host.clone(),
+            })
+        }
+    };
+    let opening = Opening {
+        config: opening::config(target, attempt, console),
+        target: target.clone(),
+        host: attempt.host,
+        endpoint: attempt.endpoint.clone(),
+        encryption: encryption.clone(),
+        attempts: attempts.clone(),
+    };
+    let client = opening.within(target.connect_timeout)?;
+    Ok(Connection { client, encryption })
+}
+
+impl Connection {
+    /// What it takes to cancel what it is doing.
+    pub fn cancellation(&self) -> Cancellation {
+        Cancellation {
+            token: self.client.cancel_token(),
+            encryption: self.encryption.clone(),
+        }
+    }
+}
+
+impl Deref for Connection {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl DerefMut for Connection {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+}
+
+impl Cancellation {
+    /// Asks the server to cancel it. Whether that was of any use only the statement's end shows, so
+    /// that nothing is told of a failure.
+    pub fn send(&self) {
+        let _ = match &self.encryption {
+            Some(adaptor) => self.token.cancel_query(adaptor.clone()),
+            None => self.token.cancel_query(NoTls),
+        };
+    }
 }
 
 /// The rows that `statement` gives. The simple protocol also works through poolers that know no
@@ -77,159 +154,12 @@ pub fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQueryRow>,
         .collect())
 }
 
-/// Why an address gave no connection.
-enum Failure {
-    Refused(postgres::Error),
-    /// Nobody refused, but the time for it is over.
-    TimedOut,
-}
-
-/// How long a server may take to look at connections that wait on its socket, if the user sets no
-/// bound: more than any that is alive takes, even one that many clients reach at the same time.
-const BACKLOG_PATIENCE: Duration = Duration::from_secs(10);
-
-/// Between two attempts at a socket with a full backlog, of which the system does not tell when it
-/// has room again.
-const BACKLOG_PAUSE: Duration = Duration::from_millis(10);
-
-/// Connects, after a while if so many connections wait on a Unix-domain socket that there is no
-/// room for another one.
-fn attempt_patiently(config: &Config, bound: Option<Duration>) -> Result<Client, Failure> {
-    let clock = Clock::start();
-    let deadline = clock.now() + bound.unwrap_or(BACKLOG_PATIENCE);
-    loop {
-        match attempt(config.clone(), bound) {
-            Err(Failure::Refused(error)) if is_backlog(&error) && clock.now() < deadline => {
-                std::thread::sleep(BACKLOG_PAUSE);
-            }
-            outcome => return outcome,
-        }
-    }
-}
-
-fn is_backlog(error: &postgres::Error) -> bool {
-    let of_the_system = error.source().and_then(|cause| cause.downcast_ref());
-    of_the_system.is_some_and(|error: &std::io::Error| error.kind() == ErrorKind::WouldBlock)
-}
-
-/// Connects within `bound`. The driver bounds only the way to a socket, not the exchange that
-/// follows, so it is left to itself on a thread of its own when the time is over.
-fn attempt(config: Config, bound: Option<Duration>) -> Result<Client, Failure> {
-    let Some(bound) = bound else {
-        return config.connect(NoTls).map_err(Failure::Refused);
-    };
-    let (sender, connected) = bounded(1);
-    std::thread::spawn(move || {
-        let _ = sender.send(config.connect(NoTls));
-    });
-    match connected.recv_timeout(bound) {
-        Ok(result) => result.map_err(Failure::Refused),
-        Err(_) => Err(Failure::TimedOut),
-    }
-}
-
 /// What the server or the driver says about `error`, in one or more lines: the way in which
 /// psql shows it.
 pub fn server_message(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(db_error) => db_message(db_error),
         None => driver_message(error),
-    }
-}
-
-fn config(
-    target: &Target,
-    endpoint: &Endpoint,
-    password: Option<&Secret>,
-    console: &Console,
-) -> Config {
-    let mut config = Config::new();
-    config
-        .user(&target.user)
-        .dbname(&target.database)
-        .application_name(&target.application_name)
-        .ssl_mode(SslMode::Disable);
-    match endpoint {
-        Endpoint::Unix(path) => {
-            let (directory, port) = split_socket_path(path);
-            config.host_path(directory).port(port)
-        }
-        Endpoint::Tcp { host, address } => config
-            .host(host)
-            .hostaddr(address.ip())
-            .port(address.port()),
-    };
-    if let Some(password) = password {
-        config.password(password.reveal());
-    }
-    if let Some(options) = &target.options {
-        config.options(options);
-    }
-    let console = console.clone();
-    config.notice_callback(move |notice| console.line(&db_message(&notice)));
-    config
-}
-
-/// The driver wants directory and port, of which it makes the name of the socket again. What is
-/// `@` for us, the abstract namespace, is a zero byte for it.
-fn split_socket_path(path: &Path) -> (PathBuf, u16) {
-    let bytes = path.as_os_str().as_bytes();
-    let text = match bytes.strip_prefix(b"@") {
-        Some(name) => [b"\0", name].concat(),
-        None => bytes.to_vec(),
-    };
-    let path = PathBuf::from(OsString::from_vec(text));
-    let port = path
-        .extension()
-        .and_then(|port| port.to_str()?.parse().ok());
-    let directory = path.parent().map(Path::to_owned);
-    directory
-        .zip(port)
-        .expect("a socket's path is made of its directory and its port")
-}
-
-impl Failure {
-    /// What to do about it, where the server does not say so itself.
-    fn remedy(&self, endpoint: &Endpoint) -> Option<&'static str> {
-        let Failure::Refused(error) = self else {
-            return Some("Something listens there, or drops what is sent to it; is it PostgreSQL?");
-        };
-        if error.as_db_error().is_some() {
-            return None;
-        }
-        if root_cause(error).contains("password missing") {
-            return Some("The server asks for a password: set PGPASSWORD or use ~/.pgpass.");
-        }
-        Some(match endpoint {
-            Endpoint::Unix(_) => {
-                "Is the server running locally and accepting connections on that socket?"
-            }
-            Endpoint::Tcp { .. } => {
-                "Is the server running on that host and accepting TCP/IP connections?"
-            }
-        })
-    }
-}
-
-impl From<Failure> for AttemptFailure {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::TimedOut => AttemptFailure::TimedOut,
-            Failure::Refused(error) => match error.as_db_error() {
-                Some(refusal) => AttemptFailure::Refused {
-                    sqlstate: SqlState(
-                        refusal
-                            .code()
-                            .code()
-                            .as_bytes()
-                            .try_into()
-                            .unwrap_or_default(),
-                    ),
-                    message: db_message(refusal),
-                },
-                None => AttemptFailure::Unreachable(root_cause(&error)),
-            },
-        }
     }
 }
 
@@ -267,6 +197,7 @@ fn root_cause(error: &postgres::Error) -> String {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
+    use std::time::Duration;
 
     use super::*;
     use crate::cluster::tests::temporary_cluster;
@@ -311,6 +242,77 @@ mod tests {
         assert_eq!(report.hint, None);
     }
 
+    /// What the driver cannot be told, and what it only knows by half.
+    #[test]
+    fn servers_are_refused_that_the_settings_exclude() {
+        use crate::conninfo::{AuthenticationMethod, RequiredAuthentication, SessionAttributes};
+        let cluster = temporary_cluster();
+        let (console, _) = recorded();
+        let required = |method, text: &str| {
+            let mut target = cluster.target();
+            target.login.required = Some(RequiredAuthentication {
+                text: text.to_owned(),
+                methods: vec![method],
+                forbidden: false,
+            });
+            target
+        };
+        let run_by = |peer: &str| {
+            let mut target = cluster.target();
+            target.login.required_peer = Some(peer.to_owned());
+            target
+        };
+        let of_kind = |kind, options: &str| Target {
+            session_attributes: kind,
+            options: Some(options.to_owned()),
+            ..cluster.target()
+        };
+        let owner = server_owner(&cluster.target());
+        let read_only = "-c default_transaction_read_only=on";
+        for (target, complaint) in [
+            (required(AuthenticationMethod::None, "none"), None),
+            (
+                required(AuthenticationMethod::ScramSha256, "scram-sha-256"),
+                Some("\"scram-sha-256\" failed"),
+            ),
+            (run_by(&owner), None),
+            (run_by("nobody-else"), Some("actual peer user name is")),
+            (of_kind(SessionAttributes::ReadWrite, ""), None),
+            (of_kind(SessionAttributes::ReadOnly, read_only), None),
+            (of_kind(SessionAttributes::Primary, ""), None),
+            (of_kind(SessionAttributes::PreferStandby, ""), None),
+            (
+                of_kind(SessionAttributes::ReadWrite, read_only),
+                Some("session is read-only"),
+            ),
+            (
+                of_kind(SessionAttributes::Standby, ""),
+                Some("server is not in hot standby mode"),
+            ),
+        ] {
+            match (connect(&target, &console), complaint) {
+                (Ok(_), None) => {}
+                (Ok(_), Some(complaint)) => panic!("not refused: {complaint}"),
+                (Err(error), complaint) => {
+                    let complaint = complaint.unwrap_or("nothing is wrong");
+                    assert!(error.to_string().contains(complaint), "{error}");
+                }
+            }
+        }
+    }
+
+    /// The system's user who runs a server on this machine.
+    fn server_owner(target: &Target) -> String {
+        let attempts = look_up::addresses(target).attempts(|_| 0);
+        let Some(Endpoint::Unix(path)) = attempts.current().map(|attempt| attempt.endpoint) else {
+            panic!("a temporary cluster has a socket only");
+        };
+        let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(path).unwrap());
+        let users = crate::users::all();
+        let owner = users.into_iter().find(|user| user.uid == uid);
+        owner.expect("the server's user has a name").name
+    }
+
     #[test]
     fn sockets_in_the_abstract_namespace_are_reached() {
         use std::os::linux::net::SocketAddrExt;
@@ -352,19 +354,14 @@ mod tests {
         let (console, _) = recorded();
         let mut target = target_at(socket(directory.path().to_str().unwrap()));
         target.connect_timeout = Some(Duration::from_millis(30));
-        let clock = Clock::start();
         let error = connect(&target, &console).err().unwrap().to_string();
-        assert!(
-            error.ends_with("failed: Resource temporarily unavailable"),
-            "{error}"
-        );
-        assert!(clock.now().nanos() >= 30_000_000, "it was not patient");
+        assert!(error.ends_with("failed: timeout expired"), "{error}");
 
         target.connect_timeout = None;
         let client = std::thread::spawn(move || connect(&target, &console).err().unwrap());
-        // The one that waits, then ours, as soon as there is room for it.
-        accept(&listener).unwrap();
-        drop(accept(&listener).unwrap());
+        // The one that waits, then ours, as soon as there is room for it; perhaps in between one that
+        // was given up when its time was over. The thread ends with the tests.
+        std::thread::spawn(move || while accept(&listener).is_ok() {});
         let error = client.join().unwrap().to_string();
         assert!(!error.contains("temporarily unavailable"), "{error}");
     }

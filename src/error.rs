@@ -92,6 +92,13 @@ impl Error {
         }
     }
 
+    /// The system refuses a thread.
+    pub fn no_thread(source: &std::io::Error) -> Self {
+        Error::Environment(
+            Report::new(format!("could not create a thread: {source}")).hint("Reduce --jobs."),
+        )
+    }
+
     /// Detail and hint, where the error has them.
     pub fn report(&self) -> Option<&Report> {
         match self {

@@ -68,6 +68,16 @@ pub enum Phase {
     Run,
 }
 
+impl Phase {
+    /// Whether what belongs to it is in the figures.
+    pub fn is_measured(self) -> bool {
+        match self {
+            Phase::Ramp | Phase::Warmup => false,
+            Phase::Run => true,
+        }
+    }
+}
+
 /// One transaction as the worker saw it. 64 bytes, so that a batch of them is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransactionRecord {
@@ -308,18 +318,25 @@ pub enum Level {
     Plain,
 }
 
-/// Everything that flows to the collector, on one channel, so that order is kept.
+/// Everything that flows from workers to the collector, on one channel, so that order is kept.
 #[derive(Debug)]
 pub enum ToCollector {
     /// Measured events.
     Batch(Batch),
     /// A line for the user.
     Message(Message),
-    /// The measured window begins (W1): sent once by the run, before any transaction record.
-    WindowBegins(Timestamp),
-    /// The end of the window (E), where it is not that of the last transaction: the time is over, a
-    /// stop signal came, or the last client died.
-    WindowEnds(Timestamp),
+}
+
+/// What the main thread tells the collector. It has a channel of its own, without a bound: whoever
+/// takes signals must not wait for a log that takes no rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowMoment {
+    /// The measured window begins (W1): sent once, before the clients are released, so that it is
+    /// there before any transaction record.
+    Begins(Timestamp),
+    /// The end of the window (E), where it is not that of the last transaction: a stop signal came,
+    /// or an aborted client ended the run.
+    Ends(Timestamp),
 }
 
 #[cfg(test)]

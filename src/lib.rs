@@ -12,7 +12,11 @@
 //! waker) and emptied batches. The *control plane* (options, initialisation, reports, throwaway
 //! cluster) may be slow and friendly and uses the blocking `postgres` crate. The *data plane*
 //! (client, session, recorder) allocates nothing, formats nothing and takes no lock in steady
-//! state.
+//! state, but for the draw of a slot under a rate ([`schedule`]). What is rare may: the first error
+//! of each kind is told, and told once over all threads.
+//!
+//! The exit status is what [`run_program`] returns, but for one way out: a server that does not
+//! react to the cancelling of a control statement is left by [`run::Signals`], at the third signal.
 //!
 //! # Rooms
 //!
@@ -32,6 +36,7 @@
 //! | [`context`] | what all workers of a run share: the plan, and what the server told | threads |
 //! | [`told`] | what is told once in a run and otherwise counted | printing |
 //! | [`values`] | files of values for scripts: read before the run, rows handed out during it | formatting |
+//! | [`tls`] | encryption as libpq's settings ask for it: whom to believe, what SCRAM binds to | sockets |
 //! | [`transport`] | one non-blocking socket; beside the loop, names looked up and cancellations sent | clients, scripts |
 //! | [`event`] | plain records from worker to collector; latency and its siblings are methods there | anything that allocates |
 //! | [`worker`] | a thread's loop, its clients as state machines, its timers | files, stdout |
@@ -106,6 +111,7 @@ pub mod spelling;
 pub mod sqlstate;
 pub mod stats;
 pub mod time;
+pub mod tls;
 pub mod told;
 pub mod transport;
 pub mod users;

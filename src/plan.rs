@@ -252,11 +252,10 @@ impl Load {
 /// The clients of a thread: contiguous blocks, each thread taking its share, rounded up, of the
 /// clients and threads that remain, as pgbench deals them.
 pub fn deal(clients: u32, threads: u32, thread: u32) -> Range<u32> {
-    let mut first = 0;
-    for before in 0..thread {
-        first += (clients - first).div_ceil(threads - before);
-    }
-    first..first + (clients - first).div_ceil(threads - thread)
+    // So those that do not come out even go to the first threads, one each.
+    let (each, left) = (clients / threads, clients % threads);
+    let first = |thread: u32| thread * each + thread.min(left);
+    first(thread)..first(thread + 1)
 }
 
 /// When transactions begin.
@@ -442,7 +441,7 @@ pub struct Layout {
 pub struct Partitioning {
     /// By what.
     pub method: PartitionMethod,
-    /// How many, at least 1.
+    /// How many; at least 1 where they are made.
     pub partitions: u32,
 }
 
@@ -453,6 +452,16 @@ pub enum PartitionMethod {
     Range,
     /// A hash of the account number.
     Hash,
+}
+
+impl PartitionMethod {
+    /// The word that SQL and the summary have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            PartitionMethod::Range => "range",
+            PartitionMethod::Hash => "hash",
+        }
+    }
 }
 
 /// How rows get into the tables.
@@ -554,5 +563,18 @@ mod tests {
         assert_eq!(dealt, [0..2, 2..4, 4..5]);
         assert_eq!(deal(8, 1, 0), 0..8);
         assert_eq!(deal(2, 2, 1), 1..2);
+    }
+
+    #[test]
+    fn each_thread_takes_its_share_rounded_up_of_what_remains() {
+        for (clients, threads) in [(1_u32, 1), (5, 3), (7, 4), (64, 64), (1_000, 7), (11, 10)] {
+            let mut next = 0;
+            for thread in 0..threads {
+                let share = (clients - next).div_ceil(threads - thread);
+                assert_eq!(deal(clients, threads, thread), next..next + share);
+                next += share;
+            }
+            assert_eq!(next, clients);
+        }
     }
 }

@@ -9,20 +9,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::event::SqlState;
 use crate::protocol::ServerMessage;
 
-/// SQLSTATEs of failed transactions that have been told of.
+/// The most kinds of errors that are told of. A server, or a script that raises its own, may go
+/// through millions of SQLSTATEs; nobody reads so many lines, and each of them costs time.
+pub const KINDS_TOLD_MAX: usize = 32;
+
+/// SQLSTATEs of failed transactions that have been told of, over all threads.
 #[derive(Debug, Default)]
 pub struct FirstErrors(Mutex<Vec<SqlState>>);
 
+/// What is to be told of an error that fails a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// It is the first of its kind.
+    First,
+    /// It is that, and the last kind that is told of.
+    Last,
+    /// Nothing: its kind has been told of, or enough others have.
+    Nothing,
+}
+
 impl FirstErrors {
-    /// Whether this is asked for `sqlstate` for the first time. Takes a lock: each thread asks once
-    /// for each SQLSTATE.
-    pub fn is_first(&self, sqlstate: SqlState) -> bool {
+    /// What is to be told of an error with this SQLSTATE. Takes a lock: each thread asks once for
+    /// each SQLSTATE, and at most [`KINDS_TOLD_MAX`] times.
+    pub fn note(&self, sqlstate: SqlState) -> Telling {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = !told.contains(&sqlstate);
-        if first {
-            told.push(sqlstate);
+        if told.len() >= KINDS_TOLD_MAX || told.contains(&sqlstate) {
+            return Telling::Nothing;
         }
-        first
+        told.push(sqlstate);
+        match told.len() {
+            KINDS_TOLD_MAX => Telling::Last,
+            _ => Telling::First,
+        }
     }
 }
 

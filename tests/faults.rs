@@ -240,32 +240,6 @@ fn a_sleep_of_the_script_is_cut_by_a_signal() {
 }
 
 #[test]
-fn a_second_signal_does_not_wait_for_the_clients() {
-    let _turn = measuring();
-    let server = Server::shared();
-    let mut running = pgmark(server)
-        .args("-c 2 -T 60")
-        .env("PGAPPNAME", "impatient")
-        .script("SELECT pg_sleep(600);")
-        .logged()
-        .start();
-    wait_until("both clients are at work", || {
-        executing(server, "impatient", "pg_sleep") == 2
-    });
-    let first_signal = Instant::now();
-    // Two signals at once may become one, so the second is sent until it has been understood.
-    wait_until("it has left", || {
-        running.signal(Signal::INT);
-        running.has_ended()
-    });
-    // What is under way is given 3 s after a single signal.
-    assert!(first_signal.elapsed() < Duration::from_secs(3));
-    let finished = running.finish().expect_status(130);
-    // The log is complete to its last line; reading it checks that.
-    finished.log();
-}
-
-#[test]
 fn a_signal_that_comes_twice_at_once_is_one() {
     let server = Server::shared();
     // The statement ends when this lock is released.
@@ -292,12 +266,13 @@ fn a_signal_that_comes_twice_at_once_is_one() {
 }
 
 #[test]
-fn a_second_signal_cancels_what_it_does_not_wait_for() {
+fn a_second_signal_cancels_what_it_does_not_wait_for_and_the_log_is_complete() {
     let server = Server::shared();
     let running = pgmark(server)
         .args("-c 3 -j 2 -T 60")
         .env("PGAPPNAME", "hasty")
         .script("SELECT pg_sleep(600);")
+        .logged()
         .start();
     wait_until("the clients are at work", || {
         executing(server, "hasty", "pg_sleep") == 3
@@ -307,6 +282,8 @@ fn a_second_signal_cancels_what_it_does_not_wait_for() {
     running.signal(Signal::TERM);
     let finished = running.finish();
     assert!(matches!(finished.status, Some(130 | 143)), "{finished}");
+    // To its last line, which reading it checks.
+    assert_eq!(finished.log().with_status("aborted").count(), 3);
     assert_none_left(server, "hasty");
 }
 

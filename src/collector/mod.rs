@@ -2,8 +2,8 @@
 //! is the only writer of standard error during a run. It never looks at a socket or a script, and
 //! never sends anything to a worker but its emptied batches.
 //!
-//! [`Collector::take`] and [`Collector::finish`] are the whole of it; [`Collector::run`] only feeds
-//! them from a channel.
+//! [`Collector::take`], [`Collector::hear`] and [`Collector::finish`] are the whole of it;
+//! [`Collector::run`] only feeds them from channels.
 
 mod console;
 mod intervals;
@@ -26,8 +26,8 @@ use self::intervals::{Interval, Intervals};
 use self::progress::SoFar;
 use self::timeline::Timeline;
 use crate::event::{
-    Batch, CommandRecord, ConnectionRecord, Event, Level, Message, Phase, SpanKind, ToCollector,
-    TransactionRecord, WorkerRecord,
+    Batch, CommandRecord, ConnectionRecord, Event, Level, Message, SpanKind, ToCollector,
+    TransactionRecord, WindowMoment, WorkerRecord,
 };
 use crate::plan::StopRule;
 use crate::result::{Connections, LogResult, Measured, Window};
@@ -133,15 +133,19 @@ impl Collector {
         }
     }
 
-    /// Takes reports until all senders are gone. Emptied batches go back through `returns`, by
-    /// number of the worker.
+    /// Takes reports until all their senders are gone. What the main thread said before a report
+    /// was sent is heard before it. Emptied batches go back through `returns`, by number of the
+    /// worker.
     pub fn run(
         mut self,
         reports: &Receiver<ToCollector>,
+        moments: &Receiver<WindowMoment>,
         returns: &[Sender<Vec<Event>>],
     ) -> Measured {
         loop {
-            match reports.recv_timeout(REDRAW) {
+            let received = reports.recv_timeout(REDRAW);
+            moments.try_iter().for_each(|moment| self.hear(moment));
+            match received {
                 Ok(report) => {
                     if let Some((worker, emptied)) = self.take(report)
                         && let Some(back) = returns.get(worker as usize)
@@ -162,15 +166,24 @@ impl Collector {
         match report {
             ToCollector::Batch(batch) => return Some(self.take_batch(batch)),
             ToCollector::Message(message) => self.console.message(&message),
-            ToCollector::WindowBegins(begins) => self.begin_window(begins),
-            ToCollector::WindowEnds(ends) => {
-                self.told_end = Some(self.told_end.map_or(ends, |earlier| earlier.min(ends)));
-                for log in &mut self.logs {
-                    log.end_window(ends);
-                }
-            }
         }
         None
+    }
+
+    /// Hears where the measured window begins or ends.
+    pub fn hear(&mut self, moment: WindowMoment) {
+        match moment {
+            WindowMoment::Begins(begins) => {
+                self.begins = Some(begins);
+                self.logs
+                    .iter_mut()
+                    .for_each(|log| log.begin_window(begins));
+            }
+            WindowMoment::Ends(ends) => {
+                self.told_end = Some(self.told_end.map_or(ends, |earlier| earlier.min(ends)));
+                self.logs.iter_mut().for_each(|log| log.end_window(ends));
+            }
+        }
     }
 
     /// What was measured, once every report has been taken.
@@ -202,13 +215,6 @@ impl Collector {
             workers: self.workers,
             series: self.series,
             logs,
-        }
-    }
-
-    fn begin_window(&mut self, begins: Timestamp) {
-        self.begins = Some(begins);
-        for log in &mut self.logs {
-            log.begin_window(begins);
         }
     }
 
@@ -244,9 +250,9 @@ impl Collector {
             log.transaction(worker, record);
         }
         self.clients[record.client as usize].transaction(record);
-        match record.phase {
-            Phase::Ramp | Phase::Warmup => self.before_window += 1,
-            Phase::Run => self.transaction_in_window(record),
+        match record.phase.is_measured() {
+            true => self.transaction_in_window(record),
+            false => self.before_window += 1,
         }
     }
 
@@ -263,13 +269,9 @@ impl Collector {
     }
 
     fn command(&mut self, record: &CommandRecord) {
-        let in_window = match record.phase {
-            Phase::Ramp | Phase::Warmup => false,
-            Phase::Run => true,
-        };
         let commands = self.commands.get_mut(usize::from(record.script));
         let stats = commands.and_then(|commands| commands.get_mut(record.command as usize));
-        if let (true, Some(stats)) = (in_window, stats) {
+        if let (true, Some(stats)) = (record.phase.is_measured(), stats) {
             stats.record(record.end, record.duration_ns);
         }
     }
@@ -427,7 +429,7 @@ mod tests {
     use super::testing::{Memory, Story, at, transaction};
     use super::*;
     use crate::event::ClientEnd;
-    use crate::event::{Abort, ClientRecord, CommandEnd, Outcome};
+    use crate::event::{Abort, ClientRecord, CommandEnd, Outcome, Phase};
     use crate::plan::ProgressPlan;
 
     fn assert_near(found: f64, expected: f64) {
@@ -665,7 +667,7 @@ mod tests {
                 complete_through: at(through_ms),
             })
         };
-        collector.take(ToCollector::WindowBegins(at(0)));
+        collector.hear(WindowMoment::Begins(at(0)));
         collector.take(batch(0, 100, 200, 2_500));
         assert_eq!(stderr.text(), "");
         collector.take(batch(1, 500, 900, 1_100));
@@ -809,18 +811,18 @@ mod tests {
             Event::WorkerDone(WorkerRecord::default()),
         ];
         let capacity = events.capacity();
-        for report in [
-            ToCollector::WindowBegins(at(0)),
-            ToCollector::Batch(Batch {
-                worker: 0,
-                events,
-                complete_through: at(1_000),
-            }),
-        ] {
-            sender.send(report).expect("the receiver lives");
-        }
+        let batch = ToCollector::Batch(Batch {
+            worker: 0,
+            events,
+            complete_through: at(1_000),
+        });
+        let (teller, moments) = crossbeam_channel::unbounded();
+        teller
+            .send(WindowMoment::Begins(at(0)))
+            .expect("the receiver lives");
+        sender.send(batch).expect("the receiver lives");
         drop(sender);
-        let measured = collector.run(&receiver, &[back]);
+        let measured = collector.run(&receiver, &moments, &[back]);
         let emptied = returned.recv().expect("the batch came back");
         assert!(emptied.is_empty() && emptied.capacity() == capacity);
         assert_eq!((measured.total.processed, measured.workers.len()), (1, 1));

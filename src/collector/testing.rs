@@ -9,7 +9,7 @@ use super::{Collector, CollectorPlan, Log, LogContext, Progress};
 use crate::event::testing::processed;
 use crate::event::{
     Batch, ClientEnd, ClientRecord, CommandRecord, ConnectionRecord, Event, Phase, SpanKind,
-    ToCollector, TransactionRecord,
+    ToCollector, TransactionRecord, WindowMoment,
 };
 use crate::plan::StopRule;
 use crate::result::Measured;
@@ -225,7 +225,7 @@ impl Story {
             .partition(|(_, event)| is_initial_connect(event));
         let before = before.into_iter().map(|(_, event)| event).collect();
         collector.take(batch(before, at(0)));
-        collector.take(ToCollector::WindowBegins(at(0)));
+        collector.hear(WindowMoment::Begins(at(0)));
         for part in after.chunk_by(|(a, _), (b, _)| tenths(*a) == tenths(*b)) {
             let through = part.last().map_or(at(0), |(moment, _)| *moment);
             collector.take(batch(
@@ -234,7 +234,7 @@ impl Story {
             ));
         }
         if let Some(end) = self.told_end {
-            collector.take(ToCollector::WindowEnds(end));
+            collector.hear(WindowMoment::Ends(end));
         }
         collector.finish()
     }

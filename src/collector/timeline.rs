@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::event::{
-    ClientEnd, ClientRecord, ConnectionRecord, Outcome, Phase, SpanKind, TransactionRecord,
+    ClientEnd, ClientRecord, ConnectionRecord, Outcome, SpanKind, TransactionRecord,
 };
 use crate::plan::StopRule;
 use crate::result::{ClientResult, Window};
@@ -57,12 +57,9 @@ impl Timeline {
 
     pub(super) fn transaction(&mut self, record: &TransactionRecord) {
         self.last_due = self.last_due.max(record.scheduled_at);
-        match record.phase {
-            Phase::Ramp | Phase::Warmup => {
-                self.before_window_ends = self.before_window_ends.max(Some(record.finished_at));
-                return;
-            }
-            Phase::Run => {}
+        if !record.phase.is_measured() {
+            self.before_window_ends = self.before_window_ends.max(Some(record.finished_at));
+            return;
         }
         self.last_transaction_ends = self.last_transaction_ends.max(Some(record.finished_at));
         let duration_ns = record.finished_at.nanos_since(record.started_at);

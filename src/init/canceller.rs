@@ -6,23 +6,24 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use postgres::{CancelToken, NoTls};
+
+use crate::control::Cancellation;
 
 /// Between two looks at whether the user wants to stop, and so between two requests.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What is to be cancelled on a stop; nothing while the run tidies up after itself.
-pub struct Canceller(Mutex<Option<CancelToken>>);
+pub struct Canceller(Mutex<Option<Cancellation>>);
 
 impl Canceller {
-    /// For the connection of `token`.
-    pub fn new(token: CancelToken) -> Self {
-        Canceller(Mutex::new(Some(token)))
+    /// For the connection of `order`.
+    pub fn new(order: Cancellation) -> Self {
+        Canceller(Mutex::new(Some(order)))
     }
 
     /// From now on for this connection, or for none.
-    pub fn set(&self, token: Option<CancelToken>) {
-        *self.lock() = token;
+    pub fn set(&self, order: Option<Cancellation>) {
+        *self.lock() = order;
     }
 
     /// Watches `stop` until nobody is left who could send to `ended`.
@@ -32,13 +33,13 @@ impl Canceller {
                 continue;
             }
             // Held while it is sent, so that tidying up begins after it.
-            if let Some(token) = &*self.lock() {
-                let _ = token.cancel_query(NoTls);
+            if let Some(order) = &*self.lock() {
+                order.send();
             }
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<CancelToken>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Cancellation>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

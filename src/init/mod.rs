@@ -25,14 +25,13 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::bounded;
-use postgres::Client;
 
 use self::canceller::Canceller;
 use self::session::{Failure, Session, Stop};
 use self::team::Team;
 use crate::conninfo::Target;
 use crate::console::Console;
-use crate::control;
+use crate::control::{self, Connection};
 use crate::error::Error;
 use crate::plan::{InitPlan, InitStep, Tables};
 use crate::time::Clock;
@@ -62,13 +61,13 @@ const NO_UNLOGGED_PARTITIONED: u32 = 180_000;
 /// [`Error::Server`] with the server's message, the statement that failed and the steps that
 /// remain. Earlier steps stay done.
 pub fn run(
-    client: &mut Client,
+    client: &mut Connection,
     plan: &InitPlan,
     console: &Console,
     clock: &Clock,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    let canceller = Canceller::new(client.cancel_token());
+    let canceller = Canceller::new(client.cancellation());
     let mut run = InitRun {
         client,
         canceller: &canceller,
@@ -135,7 +134,7 @@ fn done_line(steps: &[(InitStep, Duration)]) -> String {
 
 /// What every step needs.
 struct InitRun<'a> {
-    client: &'a mut Client,
+    client: &'a mut Connection,
     canceller: &'a Canceller,
     target: &'a Target,
     tables: &'a Tables,
@@ -202,7 +201,7 @@ impl<'a> InitRun<'a> {
     /// before it began.
     fn reconnect(&mut self) -> Result<(), Failure> {
         let client = control::connect(self.target, self.console).map_err(Failure::Other)?;
-        self.canceller.set(Some(client.cancel_token()));
+        self.canceller.set(Some(client.cancellation()));
         *self.client = client;
         Ok(())
     }
@@ -224,8 +223,8 @@ impl<'a> InitRun<'a> {
             }
         }
         session.try_to("rollback");
-        let token = self.client.cancel_token();
-        self.canceller.set(Some(token));
+        let order = self.client.cancellation();
+        self.canceller.set(Some(order));
     }
 
     /// Further connections.
@@ -326,6 +325,8 @@ mod tests {
     use std::io::Write;
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
+
+    use postgres::Client;
 
     use super::*;
     use crate::cluster::tests::temporary_cluster;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::rows::FilledTable;
-use crate::plan::{Layout, PartitionMethod, Partitioning, Tables};
+use crate::plan::{Layout, PartitionMethod, Tables};
 
 /// From this scale on account numbers do not fit into an `int` (2^31 / 100,000 is about 21,475).
 const BIGINT_SCALE: u32 = 20_000;
@@ -64,7 +64,7 @@ pub fn create(tables: &Tables, partitioned_may_be_unlogged: bool) -> [String; 4]
         None => (logged, storage.clone()),
         Some(partitioning) => (
             logged || !partitioned_may_be_unlogged,
-            format!(" partition by {} (aid)", method(partitioning)),
+            format!(" partition by {} (aid)", partitioning.method.name()),
         ),
     };
     [
@@ -200,13 +200,6 @@ pub fn insert_values(table: FilledTable, target: &str) -> String {
     format!("insert into {target} ({}) values ", table.columns())
 }
 
-fn method(partitioning: Partitioning) -> &'static str {
-    match partitioning.method {
-        PartitionMethod::Range => "range",
-        PartitionMethod::Hash => "hash",
-    }
-}
-
 /// Partition `number`, counted from 1, of `partitions` equal ones; the first and the last are
 /// open, so that any number has its place.
 fn range_bounds(rows: u64, partitions: u64, number: u64) -> String {
@@ -235,6 +228,7 @@ pub fn quoted(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Partitioning;
 
     fn tables(scale: u32, change: impl FnOnce(&mut Layout)) -> Tables {
         let mut tables = Tables::plain(vec![], scale);

@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use postgres::{CancelToken, Client, NoTls};
 
 use super::canceller::LOOK_INTERVAL;
 use super::session::{Failure, Session, Stop};
 use crate::conninfo::Target;
 use crate::console::Console;
-use crate::control;
-use crate::error::{Error, Report};
+use crate::control::{self, Cancellation, Connection};
+use crate::error::Error;
 
 /// Where and on whose behalf a team works.
 #[derive(Clone, Copy)]
@@ -61,7 +60,7 @@ impl Team<'_> {
         told: &mut dyn FnMut(u64),
     ) -> Result<(), Failure> {
         let clients = self.connect(items.len())?;
-        let tokens: Vec<CancelToken> = clients.iter().map(Client::cancel_token).collect();
+        let orders: Vec<Cancellation> = clients.iter().map(Connection::cancellation).collect();
         let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (sender, receiver) = unbounded();
         let complaints = sender.clone();
@@ -90,16 +89,16 @@ impl Team<'_> {
                     .spawn_scoped(scope, member);
                 if let Err(error) = spawned {
                     failed.store(true, Ordering::Relaxed);
-                    let _ = complaints.send(Told::Failed(no_thread(&error)));
+                    let _ = complaints.send(Told::Failed(Failure::Other(Error::no_thread(&error))));
                     break;
                 }
             }
             drop((sender, complaints));
-            self.watch(&receiver, &tokens, told)
+            self.watch(&receiver, &orders, told)
         })
     }
 
-    fn connect(&self, items: usize) -> Result<Vec<Client>, Failure> {
+    fn connect(&self, items: usize) -> Result<Vec<Connection>, Failure> {
         let members = items.min(self.connections as usize);
         (0..members)
             .map(|_| control::connect(self.target, self.console).map_err(Failure::Other))
@@ -110,7 +109,7 @@ impl Team<'_> {
     fn watch(
         &self,
         receiver: &Receiver<Told>,
-        tokens: &[CancelToken],
+        orders: &[Cancellation],
         told: &mut dyn FnMut(u64),
     ) -> Result<(), Failure> {
         let mut outcome = Ok(());
@@ -119,11 +118,11 @@ impl Team<'_> {
                 Ok(Told::Rows(more)) => told(more),
                 Ok(Told::Failed(failure)) => {
                     outcome = first_cause(outcome, failure);
-                    cancel(tokens);
+                    cancel(orders);
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     if outcome.is_err() || self.stop.load(Ordering::Relaxed) {
-                        cancel(tokens);
+                        cancel(orders);
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return outcome,
@@ -141,14 +140,8 @@ fn first_cause(outcome: Result<(), Failure>, failure: Failure) -> Result<(), Fai
 }
 
 /// Sessions that are between two statements, or gone, take no notice.
-fn cancel(tokens: &[CancelToken]) {
-    for token in tokens {
-        let _ = token.cancel_query(NoTls);
+fn cancel(orders: &[Cancellation]) {
+    for order in orders {
+        order.send();
     }
-}
-
-fn no_thread(error: &std::io::Error) -> Failure {
-    Failure::Other(Error::Environment(
-        Report::new(format!("could not create a thread: {error}")).hint("Reduce --jobs."),
-    ))
 }

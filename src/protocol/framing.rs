@@ -108,6 +108,11 @@ impl Inbox {
         self.next_spilled(input, state)
     }
 
+    /// Whether the input begins with a message, and no row is wanted of it.
+    pub(super) fn passes_rows_over(&self) -> bool {
+        self.skip_bytes == 0 && self.spill.is_empty() && !self.wanted.rows()
+    }
+
     /// A value of the row that came out of the last [`Inbox::next`] that was too long to be kept.
     pub(super) fn omitted(&self) -> Option<OmittedValue> {
         self.sieve.as_ref()?.omitted()

@@ -2,10 +2,9 @@
 //! so that a server has the same work. Knows nothing of when they may be sent.
 
 use bytes::{BufMut, BytesMut};
-use postgres_protocol::IsNull;
-use postgres_protocol::message::frontend::{self, BindError};
+use postgres_protocol::message::frontend;
 
-use crate::conninfo::{LoginSettings, ProtocolVersion};
+use crate::conninfo::{LoginSettings, ProtocolVersion, Secret, Target};
 
 use super::error::ProtocolError;
 
@@ -32,6 +31,24 @@ pub struct Startup<'a> {
     pub max_protocol: ProtocolVersion,
     /// The oldest version that will do.
     pub min_protocol: ProtocolVersion,
+}
+
+impl<'a> Startup<'a> {
+    /// What `target` says for the host at this place of its list, over a plain connection.
+    pub fn of(target: &'a Target, host: usize) -> Self {
+        Startup {
+            user: &target.user,
+            database: &target.database,
+            options: target.options.as_deref(),
+            application_name: &target.application_name,
+            client_encoding: None,
+            password: target.password_for(host).map(Secret::reveal),
+            channel_binding: ChannelBinding::Unencrypted,
+            login: &target.login,
+            max_protocol: target.max_protocol,
+            min_protocol: target.min_protocol,
+        }
+    }
 }
 
 impl std::fmt::Debug for Startup<'_> {
@@ -112,26 +129,40 @@ pub(super) fn parse(
 /// Bind to the unnamed portal, Describe and Execute it: parameters and results as text.
 pub(super) fn bind_and_execute<'p>(
     statement: &str,
-    parameters: impl IntoIterator<Item = Option<&'p [u8]>>,
+    parameters: impl IntoIterator<Item = Option<&'p [u8]>, IntoIter: ExactSizeIterator>,
     out: &mut BytesMut,
 ) -> Result<(), ProtocolError> {
+    /// Results as text, then Describe and Execute of the unnamed portal without a limit.
+    const TAIL: &[u8] = b"\0\x01\0\0D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0";
+    /// How much of that belongs to Bind.
+    const RESULT_FORMATS_BYTES: usize = 4;
     let what = "a parameter";
-    let result_formats = [0];
-    let write = |value: Option<&[u8]>, out: &mut BytesMut| match value {
-        Some(value) => {
-            out.put_slice(value);
-            Ok(IsNull::No)
-        }
-        None => Ok(IsNull::Yes),
-    };
-    frontend::bind("", statement, [], parameters, write, result_formats, out).map_err(|error| {
-        match error {
-            BindError::Conversion(error) => unsendable(what)(error),
-            BindError::Serialization(error) => unsendable(what)(error),
-        }
-    })?;
-    frontend::describe(b'P', "", out).map_err(unsendable(what))?;
-    frontend::execute("", 0, out).map_err(unsendable(what))
+    if statement.as_bytes().contains(&0) {
+        return Err(unsendable("a statement's name")("it has a zero byte"));
+    }
+    let parameters = parameters.into_iter();
+    let count = u16::try_from(parameters.len()).map_err(unsendable(what))?;
+    let start = out.len();
+    // Type, length, the name of the portal.
+    out.extend_from_slice(b"B\0\0\0\0\0");
+    out.extend_from_slice(statement.as_bytes());
+    // The end of the name, and no formats: all parameters are text.
+    let [high, low] = count.to_be_bytes();
+    out.extend_from_slice(&[0, 0, 0, high, low]);
+    for parameter in parameters {
+        let Some(value) = parameter else {
+            out.extend_from_slice(&(-1_i32).to_be_bytes());
+            continue;
+        };
+        let length = i32::try_from(value.len()).map_err(unsendable(what))?;
+        out.extend_from_slice(&length.to_be_bytes());
+        out.extend_from_slice(value);
+    }
+    let length = out.len() - start - 1 + RESULT_FORMATS_BYTES;
+    let length = i32::try_from(length).map_err(unsendable(what))?;
+    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(TAIL);
+    Ok(())
 }
 
 /// CancelRequest, to be sent on a connection of its own.

@@ -19,6 +19,7 @@ mod replies;
 #[cfg(test)]
 mod scram_server;
 mod sieve;
+mod success;
 #[cfg(test)]
 mod tests;
 
@@ -30,7 +31,7 @@ use crate::conninfo::ProtocolVersion;
 use auth::{Login, LoginError};
 use backend::{Problem, Reader};
 use framing::{Frame, Inbox};
-use replies::{Expected, Replies};
+use replies::{Expected, Replies, ReplyOwed};
 
 pub use backend::{DataRow, OmittedValue, RowDescription, ServerMessage};
 pub use error::ProtocolError;
@@ -107,6 +108,18 @@ pub enum TransactionStatus {
     InBlock,
     /// Yes, and it accepts nothing but its end.
     InFailedBlock,
+}
+
+impl TransactionStatus {
+    /// As ReadyForQuery tells it.
+    fn parse(body: &[u8]) -> Option<Self> {
+        match body {
+            b"I" => Some(TransactionStatus::Idle),
+            b"T" => Some(TransactionStatus::InBlock),
+            b"E" => Some(TransactionStatus::InFailedBlock),
+            _ => None,
+        }
+    }
 }
 
 /// Something that the server said. Borrows from the input, or from the session where a message was
@@ -234,6 +247,25 @@ impl Session {
         }
     }
 
+    /// Takes the whole reply to one execution, or to one simple query, if the input begins with it, all
+    /// went well, and nobody wants its rows: the same as if its messages had come out of
+    /// [`Session::advance`] one by one, at a fraction of the work. Gives the number of results. `None`
+    /// leaves everything as it was.
+    pub fn take_success(&mut self, input: &mut &[u8]) -> Option<usize> {
+        if !matches!(self.stage, Stage::Running) || !self.inbox.passes_rows_over() {
+            return None;
+        }
+        let reply = match self.replies.all_owed() {
+            ReplyOwed::Query => success::of_query(input),
+            ReplyOwed::Execution => success::of_execution(input),
+            ReplyOwed::Other => None,
+        }?;
+        self.replies.settle(!reply.rest.is_empty());
+        self.status = reply.status;
+        *input = reply.rest;
+        Some(reply.results)
+    }
+
     /// Whether rows and their descriptions are handed out from now on, with all columns. Off at the
     /// start: they are skipped then.
     pub fn want_rows(&mut self, wanted: bool) {
@@ -276,7 +308,7 @@ impl Session {
     pub fn execute<'p>(
         &mut self,
         name: &str,
-        parameters: impl IntoIterator<Item = Option<&'p [u8]>>,
+        parameters: impl IntoIterator<Item = Option<&'p [u8]>, IntoIter: ExactSizeIterator>,
     ) -> Result<(), ProtocolError> {
         let replies = [Expected::Bind, Expected::Describe, Expected::Execute];
         self.queue(&replies, |out| {
@@ -561,15 +593,9 @@ impl Session {
         frame: &Frame<'_>,
         state: &'static str,
     ) -> Result<(), ProtocolError> {
-        self.status = match self.inbox.body(frame) {
-            b"I" => TransactionStatus::Idle,
-            b"T" => TransactionStatus::InBlock,
-            b"E" => TransactionStatus::InFailedBlock,
-            _ => {
-                let problem = "its transaction status is none of I, T, E";
-                return Err(malformed(frame, state, problem));
-            }
-        };
+        let status = TransactionStatus::parse(self.inbox.body(frame));
+        let problem = "its transaction status is none of I, T, E";
+        self.status = status.ok_or_else(|| malformed(frame, state, problem))?;
         Ok(())
     }
 

@@ -28,6 +28,17 @@ pub(super) enum Expected {
     Sync,
 }
 
+/// All that the server owes, where that is what nearly every command asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReplyOwed {
+    /// The reply to a simple query.
+    Query,
+    /// The reply to Bind, Describe, Execute and Sync.
+    Execution,
+    /// Nothing, less, or more.
+    Other,
+}
+
 /// The replies owed, in the order in which they will come. Its capacity stays, so a session that
 /// repeats itself does not allocate.
 #[derive(Debug, Default)]
@@ -76,6 +87,22 @@ impl Replies {
     /// What the next message may belong to.
     pub(super) fn head(&self) -> Option<Expected> {
         (self.owed.len() > self.unasked).then(|| self.owed[0])
+    }
+
+    /// What is owed in all, if none of it was queued while the present input is being told.
+    pub(super) fn all_owed(&self) -> ReplyOwed {
+        use Expected::*;
+        match self.owed.as_slices() {
+            ([SimpleQuery], []) if self.unasked == 0 => ReplyOwed::Query,
+            ([Bind, Describe, Execute, Sync], []) if self.unasked == 0 => ReplyOwed::Execution,
+            _ => ReplyOwed::Other,
+        }
+    }
+
+    /// All that was owed has come. `reading` says whether more follows in the same input.
+    pub(super) fn settle(&mut self, reading: bool) {
+        self.clear();
+        self.reading = reading;
     }
 
     /// How many ReadyForQuery messages are still to come.

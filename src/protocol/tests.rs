@@ -1504,3 +1504,94 @@ proptest! {
         drive_hostile(&data);
     }
 }
+
+/// Messages, whole or cut, of which replies are made.
+const PIECES: [&[u8]; 10] = [
+    b"2\0\0\0\x04",
+    b"T\0\0\0\x06\0\0",
+    b"n\0\0\0\x04",
+    b"D\0\0\0\x06\0\0",
+    b"C\0\0\0\x05\0",
+    b"Z\0\0\0\x05I",
+    b"Z\0\0\0\x05T",
+    b"Z\0\0\0\x05X",
+    b"I\0\0\0\x04",
+    b"C\0\0\0\x09S",
+];
+
+/// Results and readiness that come out of an input, in order.
+fn told(session: &mut Session, mut input: &[u8], whole_replies: bool) -> Result<String, String> {
+    let mut told = String::new();
+    loop {
+        if whole_replies && let Some(results) = session.take_success(&mut input) {
+            told += &"C".repeat(results);
+            told.push('Z');
+            if input.is_empty() {
+                return Ok(told);
+            }
+        }
+        match session.advance(&mut input).map_err(|e| e.to_string())? {
+            Some(Event::CommandComplete(_) | Event::EmptyQuery) => told.push('C'),
+            Some(Event::Ready(_)) => told.push('Z'),
+            Some(_) => {}
+            None => return Ok(told),
+        }
+    }
+}
+
+#[test]
+fn a_whole_reply_is_taken_at_once() {
+    let cases: &[(&[u8], usize)] = &[
+        (b"2\0\0\0\x04n\0\0\0\x04C\0\0\0\x05\0Z\0\0\0\x05T", 1),
+        (
+            b"2\0\0\0\x04T\0\0\0\x06\0\0D\0\0\0\x06\0\0C\0\0\0\x05\0Z\0\0\0\x05I",
+            1,
+        ),
+    ];
+    for (reply, results) in cases {
+        let mut session = running();
+        execute_and_sync(&mut session);
+        let mut input = *reply;
+        assert_eq!(session.take_success(&mut input), Some(*results));
+        assert_eq!((input, session.ready_owed()), (&b""[..], 0));
+    }
+    let mut session = running();
+    simple(&mut session);
+    let mut input: &[u8] = b"C\0\0\0\x05\0C\0\0\0\x05\0Z\0\0\0\x05IN\0";
+    assert_eq!(session.take_success(&mut input), Some(2));
+    assert_eq!(input, b"N\0");
+}
+
+fn execute_and_sync(session: &mut Session) {
+    session.execute("", [None]).unwrap();
+    session.sync();
+}
+
+proptest! {
+    #[test]
+    fn whole_replies_tell_the_same_as_their_messages(
+        prepared: bool,
+        queued in 1..3_usize,
+        choice in prop_oneof![
+            Just(vec![0, 1, 3, 3, 4, 5]),
+            Just(vec![0, 2, 4, 6, 0, 1, 4, 5]),
+            Just(vec![4, 5, 1, 3, 4, 4, 6]),
+            prop::collection::vec(0..PIECES.len(), 0..9),
+        ],
+    ) {
+        let input: Vec<u8> = choice.iter().flat_map(|&piece| PIECES[piece]).copied().collect();
+        let [slow, fast] = [false, true].map(|whole_replies| {
+            let mut session = running();
+            for _ in 0..queued {
+                match prepared {
+                    true => execute_and_sync(&mut session),
+                    false => simple(&mut session),
+                }
+            }
+            let told = told(&mut session, &input, whole_replies);
+            let standing = (session.ready_owed(), session.transaction_status());
+            (told.clone(), told.is_ok().then_some(standing))
+        });
+        prop_assert_eq!(slow, fast);
+    }
+}

@@ -4,7 +4,7 @@
 //! Rows of ours begin with a word, so that nobody takes them for pgbench's, which begin with a
 //! number.
 
-use super::text::percentiles_ms;
+use super::text::{millis, percentiles_ms};
 use crate::program::Program;
 use crate::result::{Facts, Measured};
 use crate::stats::CommandStats;
@@ -47,10 +47,10 @@ pub(super) fn tables(
 
 fn our_row(stats: &CommandStats, text: &str) -> String {
     format!(
-        "   executed {:>10}, {}, max {:.3}  {text}",
+        "   executed {:>10}, {}, max {}  {text}",
         stats.durations.count(),
         percentiles_ms(&stats.durations, &[50.0, 99.0]),
-        stats.durations.max_ns() as f64 / 1e6
+        millis(stats.durations.max_ns() as f64)
     )
 }
 
@@ -60,8 +60,8 @@ fn pgbench_row(stats: &CommandStats, text: &str, with_retries: bool) -> String {
         false => String::new(),
     };
     format!(
-        "   {:>11.3}  {:>10}{retries} {text}",
-        stats.durations.mean_ns() / 1e6,
+        "   {:>11}  {:>10}{retries} {text}",
+        millis(stats.durations.mean_ns()),
         stats.failures
     )
 }

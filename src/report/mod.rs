@@ -3,12 +3,10 @@
 //! clock, and none computes a figure of its own.
 
 mod commands;
-mod preview;
 mod schedule;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
 mod warnings;
 
-pub use preview::preview;
 pub use warnings::warnings;

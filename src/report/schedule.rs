@@ -25,7 +25,7 @@ pub(super) fn of_all_due(facts: &Facts, measured: &Measured, percents: &[f64]) -
     let mut parts = Vec::new();
     for percent in percents {
         match value_of_due(judged, schedule.due.slots, *percent) {
-            Some(nanos) => parts.push(format!("p{percent} {}", millis(nanos))),
+            Some(nanos) => parts.push(format!("p{percent} {}", millis(nanos as f64))),
             None => {
                 parts.push(format!("p{percent} above the limit"));
                 break;
@@ -44,8 +44,8 @@ pub(super) fn lag(facts: &Facts, stats: &Stats) -> Option<String> {
     (stats.processed > 0).then(|| {
         format!(
             "rate limit schedule lag: avg {} (max {}) ms",
-            millis(stats.lag.mean_ns() as u64),
-            millis(stats.lag.max_ns())
+            millis(stats.lag.mean_ns()),
+            millis(stats.lag.max_ns() as f64)
         )
     })
 }
@@ -119,10 +119,10 @@ fn value_of_due(processed: &Histogram, due: u64, percent: f64) -> Option<u64> {
 fn times(what: &str, histogram: &Histogram) -> String {
     format!(
         "{what} = average {}, p50 {}, p99 {}, max {} ms",
-        millis(histogram.mean_ns() as u64),
-        millis(histogram.percentile_ns(50.0)),
-        millis(histogram.percentile_ns(99.0)),
-        millis(histogram.max_ns())
+        millis(histogram.mean_ns()),
+        millis(histogram.percentile_ns(50.0) as f64),
+        millis(histogram.percentile_ns(99.0) as f64),
+        millis(histogram.max_ns() as f64)
     )
 }
 

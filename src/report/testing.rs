@@ -9,38 +9,27 @@ use crate::event::{
     Abort, ClientEnd, CommandEnd, CommandRecord, Outcome, Phase, SpanKind, SqlState,
     TransactionRecord, WorkerRecord,
 };
-use crate::plan::{QueryMode, StopRule, SummaryPlan};
+use crate::plan::{PartitionMethod, Partitioning, StopRule, SummaryPlan};
 use crate::program::Program;
+use crate::result::testing::facts as plain;
 use crate::result::{
-    ConnectionWords, Facts, LogResult, LoggedRows, Measured, Partitions, RunResult, ScheduleFacts,
-    ScriptFacts, ServerActivity,
+    Connection, Facts, LogResult, LoggedRows, Measured, RunResult, ScheduleFacts, ScriptFacts,
+    ServerActivity, Transport,
 };
 use crate::schedule::Due;
 
 /// Facts of a run with one builtin script against a server on this host.
 fn facts(clients: u32, stop: StopRule) -> Facts {
     Facts {
-        program: Program::Pgmark,
         server_version: "18.6".to_owned(),
         scripts: vec![script("<builtin: TPC-B (sort of)>", 1)],
         scale: 50,
-        partitions: None,
-        query_mode: QueryMode::Simple,
-        clients,
         threads: 2,
-        max_tries: Some(1),
-        stop,
-        schedule: None,
-        latency_limit: None,
-        connect_per_transaction: false,
-        continue_on_error: false,
-        progress: false,
-        summary: SummaryPlan::default(),
-        connection: ConnectionWords {
-            transport: "socket".to_owned(),
-            tls: "no TLS".to_owned(),
-            authentication: "trust".to_owned(),
-        },
+        connection: Some(Connection {
+            transport: Transport::Socket,
+            tls: None,
+            authentication: "trust",
+        }),
         server: Some(ServerActivity {
             checkpoints: Some(2),
             wal_bytes: Some(5_900_000),
@@ -48,8 +37,7 @@ fn facts(clients: u32, stop: StopRule) -> Facts {
             same_host: Some(true),
             checkpoint_timeout: Some(Duration::from_secs(300)),
         }),
-        interrupted: None,
-        wall_step_ns: 0,
+        ..plain(clients, stop)
     }
 }
 
@@ -156,9 +144,9 @@ pub(crate) fn several_scripts() -> RunResult {
             script("transfer.sql", 3),
             script("<builtin: select only>", 1),
         ],
-        partitions: Some(Partitions {
-            method: "hash".to_owned(),
-            count: 8,
+        partitions: Some(Partitioning {
+            method: PartitionMethod::Hash,
+            partitions: 8,
         }),
         max_tries: Some(3),
         latency_limit: limit,

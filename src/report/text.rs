@@ -5,10 +5,11 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use crate::conninfo::TlsVersion;
 use crate::error::Signal;
 use crate::plan::StopRule;
 use crate::program::Program;
-use crate::result::{Facts, Measured, RunResult, ServerActivity};
+use crate::result::{Connection, Facts, Measured, RunResult, ServerActivity, Transport};
 use crate::stats::{Histogram, Stats};
 
 use super::{commands, schedule};
@@ -130,8 +131,8 @@ impl<'a> Summary<'a> {
         }
         line!(self, "scaling factor: {}", facts.scale);
         if let Some(partitions) = &facts.partitions {
-            line!(self, "partition method: {}", partitions.method);
-            line!(self, "partitions: {}", partitions.count);
+            line!(self, "partition method: {}", partitions.method.name());
+            line!(self, "partitions: {}", partitions.partitions);
         }
         line!(self, "query mode: {}", facts.query_mode.name());
         line!(self, "number of clients: {}", facts.clients);
@@ -222,15 +223,15 @@ impl<'a> Summary<'a> {
         if stats.processed > 0 {
             line!(
                 self,
-                "{indent}latency average = {:.3} ms",
-                stats.latency.mean_ns() / 1e6
+                "{indent}latency average = {} ms",
+                millis(stats.latency.mean_ns())
             );
         }
         if stats.processed > 0 && with_spread {
             line!(
                 self,
-                "{indent}latency stddev = {:.3} ms",
-                stats.latency.stddev_ns() / 1e6
+                "{indent}latency stddev = {} ms",
+                millis(stats.latency.stddev_ns())
             );
         }
     }
@@ -240,9 +241,9 @@ impl<'a> Summary<'a> {
         if latency.count() > 0 {
             line!(
                 self,
-                "latency percentiles = {}, max {:.3} ms",
+                "latency percentiles = {}, max {} ms",
                 percentiles_ms(latency, &self.facts.summary.percentiles),
-                latency.max_ns() as f64 / 1e6
+                millis(latency.max_ns() as f64)
             );
             self.lines(schedule::of_all_due(
                 self.facts,
@@ -262,10 +263,10 @@ impl<'a> Summary<'a> {
         if failed.count() > 0 {
             line!(
                 self,
-                "failed transactions took = average {:.3}, {}, max {:.3} ms",
-                failed.mean_ns() / 1e6,
+                "failed transactions took = average {}, {}, max {} ms",
+                millis(failed.mean_ns()),
                 percentiles_ms(failed, &[99.0]),
-                failed.max_ns() as f64 / 1e6
+                millis(failed.max_ns() as f64)
             );
         }
     }
@@ -306,9 +307,9 @@ impl<'a> Summary<'a> {
             self.measured.client_delay_mean_ns(),
         ) {
             (Some(busy), Some(delay_ns)) => format!(
-                " (busiest thread {:.0}% busy, client delay {:.3} ms)",
+                " (busiest thread {:.0}% busy, client delay {} ms)",
                 busy * 100.0,
-                delay_ns / 1e6
+                millis(delay_ns)
             ),
             (Some(_) | None, Some(_) | None) => String::new(),
         };
@@ -370,7 +371,7 @@ impl<'a> Summary<'a> {
             _ => "n/a".to_owned(),
         };
         let latency = figures.derived.map_or(String::new(), |derived| {
-            format!(", latency {:.3} ms", derived.up_to_13_ns / 1e6)
+            format!(", latency {} ms", millis(derived.up_to_13_ns))
         });
         line!(
             self,
@@ -381,8 +382,8 @@ impl<'a> Summary<'a> {
         if let Some(derived) = figures.derived {
             line!(
                 self,
-                "pgbench 14 to 18 would say = latency {:.3} ms (derived, not measured)",
-                derived.from_14_ns / 1e6
+                "pgbench 14 to 18 would say = latency {} ms (derived, not measured)",
+                millis(derived.from_14_ns)
             );
         }
     }
@@ -399,17 +400,15 @@ impl<'a> Summary<'a> {
             );
         }
         let connects = &measured.connections.in_window;
-        let words = &self.facts.connection;
+        let means = self.facts.connection.as_ref();
         line!(
             self,
-            "connections = {} made, {} failed; {}, max {:.3} ms; {}, {}, {}",
+            "connections = {} made, {} failed; {}, max {} ms{}",
             connects.count(),
             measured.connections.failed,
             percentiles_ms(connects, &[50.0, 99.0]),
-            connects.max_ns() as f64 / 1e6,
-            words.transport,
-            words.tls,
-            words.authentication
+            millis(connects.max_ns() as f64),
+            means.map(connection_words).unwrap_or_default()
         );
         line!(
             self,
@@ -423,8 +422,8 @@ impl<'a> Summary<'a> {
         let connects = &measured.connections.in_window;
         line!(
             self,
-            "average connection time = {:.3} ms",
-            connects.mean_ns() / 1e6
+            "average connection time = {} ms",
+            millis(connects.mean_ns())
         );
         line!(
             self,
@@ -490,12 +489,12 @@ pub(super) fn percentiles_ms(distribution: &Histogram, percents: &[f64]) -> Stri
     let one = |&percent: &f64| match distribution.samples_beyond(percent) {
         // All of them: the largest, which is no estimate.
         0 if percent == 100.0 => {
-            format!("p100 {:.3}", distribution.max_ns() as f64 / 1e6)
+            format!("p100 {}", millis(distribution.max_ns() as f64))
         }
         ..MIN_SAMPLES_BEYOND => format!("p{percent} n/a"),
         _ => format!(
-            "p{percent} {:.3}",
-            distribution.percentile_ns(percent) as f64 / 1e6
+            "p{percent} {}",
+            millis(distribution.percentile_ns(percent) as f64)
         ),
     };
     percents.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -524,6 +523,20 @@ fn server_words(activity: &ServerActivity, processed: u64) -> Vec<String> {
     words
 }
 
+/// `; socket, no TLS, trust`
+fn connection_words(connection: &Connection) -> String {
+    let transport = match connection.transport {
+        Transport::Socket => "socket",
+        Transport::Tcp => "TCP",
+    };
+    let tls = match connection.tls {
+        None => "no TLS",
+        Some(TlsVersion::V1_2) => "TLSv1.2",
+        Some(TlsVersion::V1_3) => "TLSv1.3",
+    };
+    format!("; {transport}, {tls}, {}", connection.authentication)
+}
+
 /// Bytes with a decimal prefix: 1 kB is 1000 B.
 fn bytes_words(bytes: f64) -> String {
     match bytes {
@@ -538,8 +551,8 @@ fn plus_minus(share: Option<f64>) -> String {
 }
 
 /// ns as ms with three decimals.
-pub(super) fn millis(nanos: u64) -> String {
-    format!("{:.3}", nanos as f64 / 1e6)
+pub(super) fn millis(nanos: f64) -> String {
+    format!("{:.3}", nanos / 1e6)
 }
 
 /// `part` of `whole` in percent, 0 of nothing.

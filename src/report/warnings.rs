@@ -6,6 +6,8 @@ use crate::plan::StopRule;
 use crate::program::Program;
 use crate::result::{LogResult, Measured, RunResult, ServerActivity};
 
+use super::text::millis;
+
 /// A thread busier than this leaves replies lying.
 const BUSY_LIMIT: f64 = 0.80;
 /// Above this share of all latency, client delay is visible in the figures.
@@ -86,7 +88,7 @@ fn saturation(measured: &Measured) -> Option<String> {
     let latency_ns = Some(measured.total.latency.sum_ns() as f64).filter(|&sum| sum > 0.0)?;
     let reason = if busiest > BUSY_LIMIT {
         format!("the busiest thread was {:.0}% busy", busiest * 100.0)
-    } else if latency_ns > 0.0 && delay_ns > DELAY_LIMIT * latency_ns {
+    } else if delay_ns > DELAY_LIMIT * latency_ns {
         format!(
             "client delay is {:.0}% of all latency",
             100.0 * delay_ns / latency_ns
@@ -96,8 +98,8 @@ fn saturation(measured: &Measured) -> Option<String> {
     };
     Some(format!(
         "pgmark may be the bottleneck ({reason}): latency may be too high by up to the client \
-         delay, {:.3} ms; use more threads (--jobs) or another host",
-        measured.client_delay_mean_ns().unwrap_or(0.0) / 1e6
+         delay, {} ms; use more threads (--jobs) or another host",
+        millis(measured.client_delay_mean_ns().unwrap_or(0.0))
     ))
 }
 

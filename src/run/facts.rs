@@ -9,7 +9,7 @@ use crate::control;
 use crate::plan::StopRule;
 use crate::program::Program;
 use crate::result::{
-    ConnectionWords, Facts, Measured, Partitions, ScheduleFacts, ScriptFacts, ServerActivity,
+    Connection, Facts, Measured, ScheduleFacts, ScriptFacts, ServerActivity, Transport,
 };
 use crate::server::{Activity, ActivityDelta, ServerFacts};
 
@@ -41,10 +41,7 @@ pub(super) fn gather(
         server_version: prepared.server.version.clone(),
         scripts: script_facts(run),
         scale: prepared.scale,
-        partitions: prepared.partitions.map(|partitions| Partitions {
-            method: partitions.method.name().to_owned(),
-            count: partitions.count,
-        }),
+        partitions: prepared.partitions,
         query_mode: plan.query_mode,
         clients: plan.load.clients,
         threads: plan.load.threads,
@@ -56,7 +53,7 @@ pub(super) fn gather(
         continue_on_error: plan.load.on_error.go_on,
         progress: plan.progress.is_some(),
         summary: plan.summary.clone(),
-        connection: connection_words(&driven.ending),
+        connection: connection(&driven.ending),
         server: activity.map(|delta| server_activity(&prepared.server, &delta)),
         interrupted: driven.ending.interrupted,
         wall_step_ns: run.clock.wall_step_ns(),
@@ -86,18 +83,17 @@ pub(super) fn tell_repeated(run: &RunContext, console: &Console) {
     }
 }
 
-/// Nothing is known of how the clients connected if none was let in.
-fn connection_words(ending: &Ending) -> ConnectionWords {
-    let (transport, authentication) = match &ending.introduction {
-        Some((Endpoint::Tcp { .. }, method)) => ("TCP", *method),
-        Some((Endpoint::Unix(_), method)) => ("socket", *method),
-        None => ("unknown", "unknown"),
-    };
-    ConnectionWords {
-        transport: transport.to_owned(),
-        tls: "no TLS".to_owned(),
-        authentication: authentication.to_owned(),
-    }
+/// Nothing is known of how the clients connected if none was let in. None of them encrypts yet.
+fn connection(ending: &Ending) -> Option<Connection> {
+    let (endpoint, authentication) = ending.introduction.as_ref()?;
+    Some(Connection {
+        transport: match endpoint {
+            Endpoint::Tcp { .. } => Transport::Tcp,
+            Endpoint::Unix(_) => Transport::Socket,
+        },
+        tls: None,
+        authentication,
+    })
 }
 
 /// What was due: with a time, the slots up to the end of the window; with a number of transactions,
@@ -106,7 +102,7 @@ fn schedule_facts(run: &RunContext, measured: &Measured) -> Option<ScheduleFacts
     let schedule = run.schedule.as_ref()?;
     let window = measured.window?;
     let due = match run.plan.load.stop {
-        StopRule::Time(_) => schedule.due_until(window.ends, &run.clock),
+        StopRule::Time(_) => schedule.due_until(window.ends),
         StopRule::Transactions(_) => schedule.taken(),
     };
     Some(ScheduleFacts {

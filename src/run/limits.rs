@@ -1,135 +1,120 @@
-//! How many descriptors this process may open: as many as the run needs, or the run does not begin.
-//! Afterwards it would fail in the middle of connecting, and look like trouble with the server.
+//! How many descriptors this process may open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::{Error, Report};
-use crate::plan::{Load, RunPlan};
-use crate::script::{CommandKind, ScriptSet};
+use crate::plan::RunPlan;
+use crate::script::CommandKind;
 
 /// Descriptors besides those of clients and threads: the three standard streams, signals, logs,
-/// the control connection and its event loop, libraries.
+/// the control connection and its event loop, cancellations, libraries.
 const OTHERS: u64 = 32;
 
-/// Descriptors of a thread: its poll, its waker, its timer, its log in pgbench's format, and the
-/// connection over which it cancels.
-const EACH_THREAD: u64 = 5;
+/// Descriptors of a thread: its poll, its waker, its timer, its log in pgbench's format.
+const EACH_THREAD: u64 = 4;
 
-/// Descriptors while a client starts a shell command: its input, both ends of its output, and both
-/// ends of what tells whether it could be started.
-const EACH_SHELL: u64 = 5;
+/// Descriptors of a client whose shell command is being started: `/dev/null`, both ends of the pipe
+/// for what it prints, and both of the one by which is known that it runs.
+const EACH_SHELL_COMMAND: u64 = 5;
 
-/// Raises the soft limit of open files if the run needs that, and no further: shell commands of
-/// scripts inherit it, and programs are known that are slow under a huge one.
+/// Raises the soft limit of open files if the run needs that.
 ///
 /// # Errors
 /// [`Error::Environment`] with the true need, where the hard limit is lower.
 pub fn allow_descriptors(plan: &RunPlan) -> Result<(), Error> {
-    allow(
-        descriptors(&plan.load, uses_shells(&plan.scripts)),
-        plan.load.clients,
-    )
-}
-
-fn allow(need: u64, clients: u32) -> Result<(), Error> {
+    let need = descriptors(plan);
     let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|soft| soft >= need) {
-        return Ok(());
-    }
-    let refusal = |reason: String| {
-        Error::Environment(
-            Report::new(format!(
-                "{need} open files are needed for {clients} clients, but {reason}"
-            ))
-            .hint("Use fewer clients (-c), or raise the limit with ulimit -n."),
-        )
-    };
-    if let Some(hard) = limit.maximum.filter(|&hard| hard < need) {
-        return Err(refusal(format!("the limit is {hard} (ulimit -n)")));
-    }
-    let raised = Rlimit {
-        current: Some(need),
-        ..limit
-    };
-    setrlimit(Resource::Nofile, raised).map_err(|error| {
-        refusal(format!(
-            "the limit (ulimit -n) could not be raised: {error}"
-        ))
-    })
+    raised(&limit, need)
+        .and_then(|raised| match raised {
+            None => Ok(()),
+            Some(raised) => setrlimit(Resource::Nofile, raised)
+                .map_err(|error| format!("the limit could not be raised: {error}")),
+        })
+        .map_err(|reason| {
+            let clients = plan.load.clients;
+            Error::Environment(
+                Report::new(format!(
+                    "{need} open files are needed for {clients} clients, but {reason}"
+                ))
+                .hint("Reduce the number of clients, or raise the limit with ulimit -n."),
+            )
+        })
 }
 
-fn descriptors(load: &Load, with_shells: bool) -> u64 {
-    let each_client = match with_shells {
-        true => 1 + EACH_SHELL,
+/// The most descriptors that are open at a time, each client being at what takes most of them.
+fn descriptors(plan: &RunPlan) -> u64 {
+    let each_client = match runs_shell_commands(plan) {
+        true => 1 + EACH_SHELL_COMMAND,
         false => 1,
     };
-    each_client * u64::from(load.clients) + EACH_THREAD * u64::from(load.threads) + OTHERS
+    let (clients, threads) = (plan.load.clients, plan.load.threads);
+    each_client * u64::from(clients) + EACH_THREAD * u64::from(threads) + OTHERS
 }
 
-fn uses_shells(scripts: &ScriptSet) -> bool {
-    let mut commands = scripts
-        .scripts
-        .iter()
-        .flat_map(|weighted| &weighted.script.commands);
-    commands.any(|command| {
-        matches!(
-            command.kind,
-            CommandKind::Shell(_) | CommandKind::SetShell { .. }
-        )
-    })
+fn runs_shell_commands(plan: &RunPlan) -> bool {
+    let scripts = plan.scripts.scripts.iter();
+    scripts
+        .flat_map(|weighted| &weighted.script.commands)
+        .any(|command| {
+            matches!(
+                command.kind,
+                CommandKind::Shell(_) | CommandKind::SetShell { .. }
+            )
+        })
+}
+
+/// `limit` raised to `need`, `None` if it is high enough; or why it cannot be. An absent limit is
+/// none.
+fn raised(limit: &Rlimit, need: u64) -> Result<Option<Rlimit>, String> {
+    if limit.current.is_none_or(|soft| soft >= need) {
+        return Ok(None);
+    }
+    match limit.maximum {
+        Some(hard) if hard < need => Err(format!("the system limit is {hard}")),
+        Some(_) | None => Ok(Some(Rlimit {
+            current: Some(need),
+            ..*limit
+        })),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::StopRule;
+    use crate::options::tests::run_plan;
     use crate::script::{Dialect, ScriptSetBuilder};
 
     #[test]
-    fn clients_threads_and_shells_are_counted() {
-        let load = |clients, threads| Load {
-            clients,
-            threads,
-            ..Load::of_one_client(StopRule::Transactions(1))
-        };
-        for (load, with_shells, need) in [
-            (load(1, 1), false, 38),
-            (load(100, 4), false, 152),
-            (load(100, 4), true, 652),
-            (load(u32::MAX, 1), true, 25_769_803_807),
-        ] {
-            assert_eq!(descriptors(&load, with_shells), need, "{load:?}");
-        }
-    }
-
-    #[test]
-    fn a_script_with_a_shell_command_anywhere_needs_them() {
+    fn the_need_is_that_of_clients_threads_and_their_shell_commands() {
         for (script, expected) in [
-            ("SELECT 1;", false),
-            ("\\set a 1\n\\if :a\n\\shell true\n\\endif", true),
-            ("\\setshell a echo 1\nSELECT :a;", true),
+            ("SELECT 1;", 80 + 2 * EACH_THREAD + OTHERS),
+            ("\\setshell a echo 1", 6 * 80 + 2 * EACH_THREAD + OTHERS),
+            ("SELECT 1;\n\\shell true", 6 * 80 + 2 * EACH_THREAD + OTHERS),
         ] {
             let mut scripts = ScriptSetBuilder::new(Dialect::Extended);
-            scripts.add_file("first.sql", b"SELECT 1;", 1);
-            scripts.add_file("second.sql", script.as_bytes(), 1);
-            let scripts = scripts.finish().unwrap();
-            assert_eq!(uses_shells(&scripts), expected, "{script}");
+            scripts.add_file("test.sql", script.as_bytes(), 1);
+            let mut plan = run_plan("-c 80 -j 2");
+            plan.scripts = scripts.finish().unwrap();
+            assert_eq!(descriptors(&plan), expected, "{script}");
         }
     }
 
     #[test]
-    fn more_than_the_system_allows_is_refused_with_need_limit_and_remedy() {
-        let Some(hard) = getrlimit(Resource::Nofile).maximum else {
-            return;
-        };
-        assert!(allow(1, 1).is_ok());
-        let error = allow(hard + 1, 7).unwrap_err().to_string();
-        let need = hard + 1;
-        for essence in [
-            format!("{need} open files are needed for 7 clients"),
-            format!("the limit is {hard} (ulimit -n)"),
+    fn the_soft_limit_is_raised_as_far_as_is_needed_and_the_hard_limit_allows() {
+        for (soft, hard, expected) in [
+            (Some(100), Some(100), Ok(None)),
+            (None, None, Ok(None)),
+            (Some(99), Some(100), Ok(Some(100))),
+            (Some(99), None, Ok(Some(100))),
+            (Some(10), Some(99), Err("the system limit is 99".to_owned())),
         ] {
-            assert!(error.contains(&essence), "{error}");
+            let limit = Rlimit {
+                current: soft,
+                maximum: hard,
+            };
+            let found = raised(&limit, 100);
+            let soft_after = found.map(|raised| raised.and_then(|limit| limit.current));
+            assert_eq!(soft_after, expected, "{soft:?} {hard:?}");
         }
     }
 }

@@ -7,6 +7,7 @@ mod cluster;
 mod facts;
 mod limits;
 mod prepare;
+mod preview;
 mod signals;
 mod status;
 mod supervise;
@@ -50,7 +51,10 @@ pub struct Surroundings<'a> {
 /// [`ExitStatus::of_error`].
 pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, Error> {
     if let Some(target) = given_target(&plan) {
-        unheeded::refuse(target)?;
+        // What only initialises has no clients, and the control connection heeds everything.
+        if matches!(plan, Plan::Run(_)) {
+            unheeded::refuse(target)?;
+        }
         warn_of(target, &around.console);
     }
     match plan {
@@ -68,7 +72,7 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
         Plan::Run(plan) if plan.dry_run => {
             // What is wrong with a file of values is found here as in a run.
             ValueSources::read(&plan.scripts)?;
-            Ok(print(&report::preview(&plan), around))
+            Ok(print(&preview::preview(&plan), around))
         }
         Plan::Run(plan) => run_benchmark(*plan, &Signals::catch()?, around),
     }

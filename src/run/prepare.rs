@@ -8,7 +8,7 @@ use crate::conninfo::Target;
 use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::{Error, Report};
-use crate::plan::{RunPlan, ServerChoice};
+use crate::plan::{Partitioning, RunPlan, ServerChoice};
 use crate::report;
 use crate::server::{self, Activity, ServerFacts};
 
@@ -18,7 +18,7 @@ use super::{Signals, Surroundings};
 pub(super) struct Prepared {
     pub server: ServerFacts,
     pub scale: u64,
-    pub partitions: Option<server::Partitions>,
+    pub partitions: Option<Partitioning>,
     pub activity: Activity,
 }
 

@@ -8,13 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, bounded, never, select, unbounded};
-use postgres::{CancelToken, NoTls};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals as Iterator;
 
 use crate::conninfo::Target;
 use crate::console::Console;
-use crate::control;
+use crate::control::{self, Cancellation, Connection};
 use crate::error::{Error, Report, Signal};
 use crate::time::Clock;
 
@@ -40,7 +39,7 @@ pub struct Signals {
 struct State {
     first: Option<Signal>,
     count: u32,
-    statement: Option<CancelToken>,
+    statement: Option<Cancellation>,
 }
 
 impl std::fmt::Debug for State {
@@ -135,8 +134,8 @@ impl Signals {
     /// [`Error::Interrupted`], or those of `work`.
     pub fn cancelling<T>(
         &self,
-        client: &mut postgres::Client,
-        work: impl FnOnce(&mut postgres::Client) -> Result<T, Error>,
+        client: &mut Connection,
+        work: impl FnOnce(&mut Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
         {
             // Under the lock, so that a signal is either seen here or finds what to cancel.
@@ -144,7 +143,7 @@ impl Signals {
             if let Some(signal) = state.first {
                 return Err(Error::Interrupted(signal));
             }
-            state.statement = Some(client.cancel_token());
+            state.statement = Some(client.cancellation());
         }
         let result = work(client);
         self.lock().statement = None;
@@ -157,11 +156,7 @@ impl Signals {
     ///
     /// # Errors
     /// [`Error::Interrupted`], or [`Error::Connect`].
-    pub fn connecting(
-        &self,
-        target: &Target,
-        console: &Console,
-    ) -> Result<postgres::Client, Error> {
+    pub fn connecting(&self, target: &Target, console: &Console) -> Result<Connection, Error> {
         self.check()?;
         let (target, console) = (target.clone(), console.clone());
         let connected = self.beside(None, move || control::connect(&target, &console))?;
@@ -185,7 +180,7 @@ impl Signals {
             .spawn(move || {
                 let _ = sender.send(work());
             })
-            .map_err(super::threads::no_thread)?;
+            .map_err(|error| Error::no_thread(&error))?;
         let too_late = bound.map_or_else(never, crossbeam_channel::after);
         select! {
             recv(done) -> result => result.map(Some).map_err(|_| super::threads::internal("a thread")),
@@ -219,7 +214,5 @@ fn cancel_statement(state: &Mutex<State>, signal: Signal) {
     }
     let _ = std::thread::Builder::new()
         .name("cancel".to_owned())
-        .spawn(move || {
-            let _ = statement.cancel_query(NoTls);
-        });
+        .spawn(move || statement.send());
 }

@@ -11,7 +11,7 @@ use mio::Waker;
 use crate::conninfo::Endpoint;
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::ToCollector;
+use crate::event::WindowMoment;
 use crate::server::ServerFacts;
 use crate::sqlstate::SqlState;
 use crate::worker::{Control, Notice};
@@ -28,8 +28,8 @@ pub struct Supervisor<'a> {
     pub notices: Receiver<Notice>,
     /// Stop signals.
     pub signals: &'a Receiver<Signal>,
-    /// The way to the collector.
-    pub reports: Sender<ToCollector>,
+    /// The way to the collector; sending on it never waits.
+    pub moments: Sender<WindowMoment>,
     /// What is run.
     pub run: &'a RunContext,
     /// The server, which may have too few connections to give.
@@ -121,7 +121,7 @@ impl Supervisor<'_> {
         if let Some(schedule) = &self.run.schedule {
             schedule.start(now, begins);
         }
-        let _ = self.reports.send(ToCollector::WindowBegins(begins));
+        let _ = self.moments.send(WindowMoment::Begins(begins));
         self.control.start(now);
         self.wake();
     }
@@ -156,7 +156,7 @@ impl Supervisor<'_> {
         let now = self.run.clock.now();
         match signals {
             1 if ending.started => {
-                let _ = self.reports.send(ToCollector::WindowEnds(now));
+                let _ = self.moments.send(WindowMoment::Ends(now));
                 self.control.stop(now);
             }
             1 | 2 => self.control.close(now),
@@ -168,16 +168,21 @@ impl Supervisor<'_> {
     /// A client was aborted, and that was to end the run.
     fn end_early(&self) {
         let now = self.run.clock.now();
-        let _ = self.reports.send(ToCollector::WindowEnds(now));
+        let _ = self.moments.send(WindowMoment::Ends(now));
         self.control.close(now);
         self.wake();
     }
 
     fn wake(&self) {
-        for waker in &self.wakers {
-            // A worker that cannot be woken looks at its orders within the flush interval.
-            let _ = waker.wake();
-        }
+        wake_all(&self.wakers);
+    }
+}
+
+/// Lets all workers look at their orders.
+pub(super) fn wake_all(wakers: &[Arc<Waker>]) {
+    for waker in wakers {
+        // A worker that cannot be woken looks at its orders within the flush interval.
+        let _ = waker.wake();
     }
 }
 
@@ -219,21 +224,66 @@ impl Drop for Farewell {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use crossbeam_channel::unbounded;
+    use mio::{Poll, Token};
+
     use super::*;
-    use crate::server::Settings;
+    use crate::conninfo::Target;
+    use crate::options::tests::run_plan;
+    use crate::time::{Clock, Timestamp};
+    use crate::transport::look_up;
+    use crate::values::ValueSources;
+
+    /// A log that takes no rows keeps the collector from hearing anything, and workers from ending.
+    #[test]
+    fn every_signal_is_obeyed_while_neither_collector_nor_workers_hear_anything() {
+        let target = Target::plain(Vec::new(), "someone", "bench");
+        let addresses = look_up::addresses(&target);
+        let run = RunContext::new(
+            run_plan("-S"),
+            target,
+            addresses,
+            ValueSources::default(),
+            1,
+            Clock::manual(0),
+        );
+        let poll = Poll::new().unwrap();
+        let waker = Arc::new(Waker::new(poll.registry(), Token(0)).unwrap());
+        let (notices, noticed) = unbounded();
+        let (sender, signals) = unbounded();
+        let (moments, told) = unbounded();
+        let control = Control::default();
+        let supervisor = Supervisor {
+            control: &control,
+            wakers: vec![waker],
+            notices: noticed,
+            signals: &signals,
+            moments,
+            run: &run,
+            server: &ServerFacts::default(),
+        };
+        let (begins, ending) = std::thread::scope(|scope| {
+            let watching = scope.spawn(|| supervisor.watch());
+            notices.send(Notice::Ready).unwrap();
+            let begins = told.recv_timeout(Duration::from_secs(60));
+            for signal in [Signal::Interrupt, Signal::Terminate, Signal::Interrupt] {
+                sender.send(signal).unwrap();
+            }
+            (begins, watching.join().unwrap())
+        });
+        assert_eq!(begins, Ok(WindowMoment::Begins(Timestamp::ZERO)));
+        assert!(ending.started && ending.abandoned);
+        assert_eq!(ending.interrupted, Some(Signal::Interrupt));
+        assert!(control.closed_at().is_some());
+        let ends = WindowMoment::Ends(Timestamp::ZERO);
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), [ends]);
+    }
 
     #[test]
     fn only_limits_that_are_known_are_named() {
-        let mut server = ServerFacts {
-            version: String::new(),
-            version_num: 0,
-            settings: Settings::default(),
-            same_host: None,
-            max_connections: None,
-            reserved_connections: None,
-            role_connections: None,
-            database_connections: None,
-        };
+        let mut server = ServerFacts::default();
         assert_eq!(connection_limits(&server), "");
         server.max_connections = Some(100);
         server.reserved_connections = Some(3);

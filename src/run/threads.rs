@@ -1,5 +1,6 @@
 //! The threads of a run: workers and collector are started, watched to their end, and joined.
 
+use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,19 +11,21 @@ use crate::collector::{Collector, CollectorPlan, Log, Progress};
 use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::{Event, ToCollector};
+use crate::event::{Event, ToCollector, WindowMoment};
 use crate::program::Program;
 use crate::result::Measured;
 use crate::schedule::Schedule;
 use crate::server::ServerFacts;
-use crate::worker::{Control, Notice, Recorder, Worker};
+use crate::time::Clock;
+use crate::worker::{BATCH_EVENTS, Control, Notice, Recorder, Worker};
 
 use super::Signals;
-use super::supervise::{Ending, Farewell, Supervisor};
+use super::supervise::{Ending, Farewell, Supervisor, wake_all};
 
-/// Batches that may wait for the collector. With the records of a batch this bounds the memory to
-/// about 75 MB when a log cannot keep up; then clients are slowed down, and the summary says so.
+/// Batches that may wait for the collector, so that a log that cannot keep up takes no more memory
+/// than this; then clients are slowed down, and the summary says so.
 const WAITING_BATCHES: usize = 4096;
+const _: () = assert!(WAITING_BATCHES * BATCH_EVENTS * size_of::<Event>() <= 84_000_000);
 
 /// Emptied batches that wait for a worker. More than that it never has in flight for long.
 const EMPTIED_BATCHES: usize = 64;
@@ -46,38 +49,29 @@ pub(super) fn drive(
     console: &Console,
 ) -> Result<Driven, Error> {
     let (reports, incoming) = bounded(WAITING_BATCHES);
+    let (moments, told) = unbounded();
     let (notices, noticed) = unbounded();
     let control = Arc::new(Control::default());
     let threads = 0..run.plan.load.threads;
     let (returns, emptied): (Vec<_>, Vec<_>) = threads.map(|_| bounded(EMPTIED_BATCHES)).unzip();
 
-    let collected = spawn_collector(run, logs, console, incoming, returns)?;
-    let mut workers = Vec::new();
-    let mut wakers = Vec::new();
-    for (id, emptied) in (0..).zip(emptied) {
-        let recorder = Recorder::new(id, reports.clone(), emptied, run.clock.clone());
-        let worker = Worker::new(
-            id,
-            Arc::clone(run),
-            Arc::clone(&control),
-            notices.clone(),
-            recorder,
-        )
-        .map_err(no_descriptor)?;
-        wakers.push(worker.waker());
-        workers.push(worker);
-    }
-    let threads = workers
-        .into_iter()
-        .map(|worker| spawn_worker(worker, notices.clone()))
-        .collect::<Result<Vec<_>, Error>>()?;
+    let workers = set_up_workers(run, &control, &notices, reports, emptied)?;
+    let wakers: Vec<_> = workers.iter().map(Worker::waker).collect();
+    let collector = collector(run, logs, console);
+    let collected = spawn_collector(collector, incoming, told, returns)?;
+    let threads = start_all(workers, &control, &run.clock, |worker| {
+        spawn_worker(worker, notices.clone())
+    })
+    .inspect_err(|_| {
+        let _ = collected.recv_timeout(LAST_FLUSH);
+    })?;
 
     let mut ending = Supervisor {
         control: &control,
         wakers,
         notices: noticed,
         signals: signals.received(),
-        reports,
+        moments,
         run,
         server,
     }
@@ -119,14 +113,7 @@ fn await_collector(
     Ok(collected.recv_timeout(LAST_FLUSH).ok())
 }
 
-/// The collector on a thread of its own; what it measured comes over the channel in the end.
-fn spawn_collector(
-    run: &RunContext,
-    logs: Vec<Box<dyn Log>>,
-    console: &Console,
-    incoming: Receiver<ToCollector>,
-    returns: Vec<Sender<Vec<Event>>>,
-) -> Result<Receiver<Measured>, Error> {
+fn collector(run: &RunContext, logs: Vec<Box<dyn Log>>, console: &Console) -> Collector {
     let plan = CollectorPlan {
         program: run.plan.program.name(),
         clients: run.plan.load.clients,
@@ -152,31 +139,83 @@ fn spawn_collector(
             None => Progress::Silent,
         },
     };
-    let collector = Collector::new(plan, run.clock.clone(), logs, Box::new(std::io::stderr()));
+    Collector::new(plan, run.clock.clone(), logs, Box::new(io::stderr()))
+}
+
+/// The collector on a thread of its own; what it measured comes over the channel in the end.
+fn spawn_collector(
+    collector: Collector,
+    incoming: Receiver<ToCollector>,
+    moments: Receiver<WindowMoment>,
+    returns: Vec<Sender<Vec<Event>>>,
+) -> Result<Receiver<Measured>, Error> {
     let (sender, collected) = bounded(1);
     std::thread::Builder::new()
         .name("collector".to_owned())
         .spawn(move || {
-            let _ = sender.send(collector.run(&incoming, &returns));
+            let _ = sender.send(collector.run(&incoming, &moments, &returns));
         })
-        .map_err(no_thread)?;
+        .map_err(|error| Error::no_thread(&error))?;
     Ok(collected)
 }
 
-fn spawn_worker(
-    worker: Worker,
-    notices: Sender<Notice>,
-) -> Result<JoinHandle<std::io::Result<()>>, Error> {
+/// The workers with their clients; none of them runs yet. They alone hold the way to the collector,
+/// so that it ends when the last of them has hung up.
+fn set_up_workers(
+    run: &Arc<RunContext>,
+    control: &Arc<Control>,
+    notices: &Sender<Notice>,
+    reports: Sender<ToCollector>,
+    emptied: Vec<Receiver<Vec<Event>>>,
+) -> Result<Vec<Worker>, Error> {
+    (0..)
+        .zip(emptied)
+        .map(|(id, emptied)| {
+            let recorder = Recorder::new(id, reports.clone(), emptied, run.clock.clone());
+            let (run, control) = (Arc::clone(run), Arc::clone(control));
+            Worker::new(id, run, control, notices.clone(), recorder).map_err(no_descriptor)
+        })
+        .collect()
+}
+
+type WorkerThread = JoinHandle<io::Result<()>>;
+
+/// Starts each worker with `spawn`. Where one cannot be started, those that run are ended and
+/// waited for: nobody else would.
+fn start_all(
+    workers: Vec<Worker>,
+    control: &Control,
+    clock: &Clock,
+    mut spawn: impl FnMut(Worker) -> Result<WorkerThread, Error>,
+) -> Result<Vec<WorkerThread>, Error> {
+    let wakers: Vec<_> = workers.iter().map(Worker::waker).collect();
+    let mut threads = Vec::new();
+    for worker in workers {
+        match spawn(worker) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                control.close(clock.now());
+                wake_all(&wakers);
+                // Whatever else goes wrong now is of less interest than the first cause.
+                let _ = join(threads);
+                return Err(error);
+            }
+        }
+    }
+    Ok(threads)
+}
+
+fn spawn_worker(worker: Worker, notices: Sender<Notice>) -> Result<WorkerThread, Error> {
     std::thread::Builder::new()
         .name(format!("worker {}", worker.id()))
         .spawn(move || {
             let _farewell = Farewell(notices);
             worker.run()
         })
-        .map_err(no_thread)
+        .map_err(|error| Error::no_thread(&error))
 }
 
-fn join(threads: Vec<JoinHandle<std::io::Result<()>>>) -> Result<(), Error> {
+fn join(threads: Vec<WorkerThread>) -> Result<(), Error> {
     for thread in threads {
         match thread.join() {
             Ok(Ok(())) => {}
@@ -191,16 +230,10 @@ fn join(threads: Vec<JoinHandle<std::io::Result<()>>>) -> Result<(), Error> {
     Ok(())
 }
 
-fn no_descriptor(error: std::io::Error) -> Error {
+fn no_descriptor(error: io::Error) -> Error {
     Error::Environment(
         Problem::new(format!("could not set up a worker thread: {error}"))
             .hint("Reduce --jobs, or raise the limit of open files with ulimit -n."),
-    )
-}
-
-pub(super) fn no_thread(error: std::io::Error) -> Error {
-    Error::Environment(
-        Problem::new(format!("could not create a thread: {error}")).hint("Reduce --jobs."),
     )
 }
 
@@ -209,4 +242,48 @@ pub(super) fn internal(who: &str) -> Error {
     Error::Environment(Problem::new(format!(
         "internal error: {who} of pgmark failed"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+    use crate::conninfo::{Host, HostName, Target};
+    use crate::options::tests::run_plan;
+    use crate::transport::look_up;
+    use crate::values::ValueSources;
+
+    /// A run of two clients on two threads against a server that lets them wait.
+    fn run_against(directory: &std::path::Path) -> Arc<RunContext> {
+        let name = HostName::SocketDirectory(directory.to_owned());
+        let target = Target::plain(vec![Host::new(name, 5432)], "someone", "bench");
+        let addresses = look_up::addresses(&target);
+        let plan = run_plan("-S -c 2 -j 2");
+        let values = ValueSources::default();
+        let clock = Clock::start();
+        Arc::new(RunContext::new(plan, target, addresses, values, 1, clock))
+    }
+
+    #[test]
+    fn a_worker_that_cannot_be_started_leaves_no_other_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let _server = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
+        let run = run_against(directory.path());
+        let control = Arc::new(Control::default());
+        let (notices, noticed) = unbounded();
+        let (reports, incoming) = unbounded();
+        let emptied = (0..2).map(|_| bounded(1).1).collect();
+        let workers = set_up_workers(&run, &control, &notices, reports, emptied).unwrap();
+        let started = start_all(workers, &control, &run.clock, |worker| match worker.id() {
+            0 => spawn_worker(worker, notices.clone()),
+            _ => Err(Error::no_thread(&io::ErrorKind::WouldBlock.into())),
+        });
+        let error = started.expect_err("the second thread cannot be had");
+        assert!(error.to_string().contains("could not create a thread"));
+        // The first has said goodbye, and nobody holds the way to the collector any more.
+        assert!(noticed.try_iter().any(|notice| notice == Notice::Done));
+        let last = incoming.into_iter().last();
+        assert!(matches!(last, Some(ToCollector::Batch(_))), "{last:?}");
+    }
 }

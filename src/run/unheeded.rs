@@ -1,4 +1,4 @@
-//! Settings of a connection that are understood and that no connection heeds yet. Such a setting is
+//! Settings of a connection that are understood and that no client heeds yet. Such a setting is
 //! refused and never ignored: somebody counts on it. Whoever makes connections heed one takes its
 //! line away.
 

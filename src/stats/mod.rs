@@ -30,7 +30,7 @@ pub struct Stats {
     pub aborted: Aborts,
     /// Failed and aborted transactions by what ended them.
     pub errors: Errors,
-    /// Processed transactions whose latency exceeds the limit.
+    /// Processed transactions whose response time exceeds the limit.
     pub late: u64,
     /// Processed and failed transactions that were tried more than once.
     pub retried: u64,
@@ -51,7 +51,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Adds one transaction. Processed ones slower than `latency_limit_ns` are late.
+    /// Adds one transaction. Processed ones whose response time exceeds `latency_limit_ns` are
+    /// late: without a connect between slot and begin that is their latency.
     pub fn record(&mut self, record: &TransactionRecord, latency_limit_ns: Option<u64>) {
         self.untimed_ns += record.untimed_ns;
         if let Some(kind) = ErrorKind::of(record) {
@@ -61,7 +62,6 @@ impl Stats {
             Outcome::Processed => {
                 let latency_ns = record.latency_ns();
                 self.processed += 1;
-                // Without a connect between slot and begin this is the latency.
                 let response_ns = record.response_ns();
                 self.late += u64::from(latency_limit_ns.is_some_and(|limit| response_ns > limit));
                 self.response.record(response_ns);

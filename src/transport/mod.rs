@@ -180,7 +180,7 @@ impl Socket {
 }
 
 /// The address of a Unix-domain socket; a path that begins with `@` is in the abstract namespace.
-fn unix_address(path: &Path) -> io::Result<UnixAddress> {
+pub(crate) fn unix_address(path: &Path) -> io::Result<UnixAddress> {
     match path.as_os_str().as_bytes().strip_prefix(b"@") {
         Some(name) => UnixAddress::from_abstract_name(name),
         None => UnixAddress::from_pathname(path),

@@ -5,9 +5,11 @@
 //! the thread works would be booked as latency of the server. A client's logic lies in
 //! `client`; here is only what touches sockets and the poll.
 
+mod accounts;
 mod client;
 mod control;
 mod delay;
+mod headcount;
 mod ports;
 mod queue;
 mod recorder;
@@ -27,18 +29,19 @@ use mio::{Events, Poll, Token, Waker};
 
 use crate::context::RunContext;
 use crate::error::system_words;
-use crate::event::{Event, SqlState, WorkerRecord};
 use crate::program::Program;
 use crate::random::Generator;
 use crate::time::Timestamp;
 use crate::transport::{Link, cancel};
 
+use accounts::Accounts;
 use client::{Action, Client, Environment, Progress};
 pub use control::{Control, Notice};
 use delay::Delays;
+use headcount::Headcount;
 use ports::why_not_opened;
 use queue::{Queue, Ready};
-pub use recorder::Recorder;
+pub use recorder::{BATCH_EVENTS, Recorder};
 use shell::{ShellOutput, Shells};
 use timers::{Timers, Wake};
 use watchdog::Watchdog;
@@ -49,9 +52,6 @@ use window::Window;
 /// about 0.1 ms of its own work as latency, with one stamp for all 1.9 ms; the polls cost 0.2 % of
 /// throughput.
 const HANDLED_BETWEEN_POLLS: usize = 16;
-
-/// The collector hears from each worker at least this often.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// After a stop signal, transactions under way may finish for so long; then they are cancelled.
 const GRACE: Duration = Duration::from_secs(3);
@@ -89,21 +89,14 @@ pub struct Worker {
     timers: Timers,
     buffer: Box<[u8]>,
     choose: Generator,
-    recorder: Recorder,
-    delays: Delays,
-    /// SQLSTATEs of failed transactions that this thread has told of.
-    told: Vec<SqlState>,
+    accounts: Accounts,
     window: Window,
     watchdog: Watchdog,
     /// Censuses that were answered.
     censuses: u32,
     /// When the poll reported what is being handled.
     stamp: Timestamp,
-    /// Clients that are not yet ready to start, and clients that are not done.
-    connecting: usize,
-    running: usize,
-    flushed_at: Timestamp,
-    waited_ns: u64,
+    headcount: Headcount,
     /// Hangs up when the cancellations have been sent.
     cancelled: Option<Receiver<()>>,
 }
@@ -136,13 +129,14 @@ impl Worker {
         let poll = Poll::new()?;
         let slots: Vec<Slot> = run
             .clients_of(id)
-            .map(|client| Slot::new(client, &run))
+            .map(|client| Slot::new(Client::new(client, id, &run)))
             .collect();
         let timers = Timers::new(poll.registry(), TIMER, slots.len())?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         Ok(Worker {
             id,
             choose: run.choose_generator(id),
+            accounts: Accounts::new(recorder, run.clock.clone()),
             run,
             control,
             notices,
@@ -151,17 +145,11 @@ impl Worker {
             queue: Queue::new(slots.len()),
             timers,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            recorder,
-            delays: Delays::default(),
-            told: Vec::new(),
             window: Window::default(),
             watchdog: Watchdog::new(watchdog::PATIENCE),
             censuses: 0,
             stamp: Timestamp::ZERO,
-            connecting: slots.len(),
-            running: slots.len(),
-            flushed_at: Timestamp::ZERO,
-            waited_ns: 0,
+            headcount: Headcount::of(slots.iter().map(|slot| slot.client.progress())),
             cancelled: None,
             poll,
             slots,
@@ -186,7 +174,7 @@ impl Worker {
         let mut events = Events::with_capacity(1024);
         self.connect_all();
         self.watch_over_waits();
-        while self.running > 0 {
+        while self.headcount.any_running() {
             self.wait(&mut events)?;
             self.obey();
             self.handle_ready();
@@ -198,7 +186,6 @@ impl Worker {
     /// Without a connection for each transaction, all clients connect at once, before the start.
     fn connect_all(&mut self) {
         if self.run.plan.load.reconnect {
-            self.connecting = 0;
             let _ = self.notices.send(Notice::Ready);
             return;
         }
@@ -210,10 +197,10 @@ impl Worker {
     /// Waits until something happens, and notes who is ready. Does not wait while somebody is.
     /// Reads the clock twice: before and after.
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
-        let before = self.flush_if_due();
+        let before = self.accounts.flush_if_due();
         let timeout = if self.queue.is_empty() {
             self.timers.arm(before)?;
-            (self.flushed_at + FLUSH_INTERVAL) - before
+            self.accounts.flush_due_at() - before
         } else {
             Duration::ZERO
         };
@@ -223,12 +210,14 @@ impl Worker {
         }
         let stamp = self.run.clock.now();
         if self.queue.is_empty() {
-            self.waited_ns += self.window.overlap_ns(before, stamp);
+            self.accounts
+                .add_wait(self.window.overlap_ns(before, stamp));
         }
         self.note_events(events, stamp);
         self.note_timers(stamp);
         self.note_shells(stamp);
-        self.recorder
+        self.accounts
+            .recorder
             .advance_to(self.queue.oldest().unwrap_or(stamp));
         Ok(())
     }
@@ -381,7 +370,7 @@ impl Worker {
             let Some((slot, ready)) = self.queue.pop() else {
                 break;
             };
-            self.recorder.advance_to(ready.since);
+            self.accounts.recorder.advance_to(ready.since);
             self.handle(slot, ready);
         }
     }
@@ -481,9 +470,9 @@ impl Worker {
                 window: &self.window,
                 stamp: self.stamp,
                 choose: &mut self.choose,
-                recorder: &mut self.recorder,
-                delays: &mut self.delays,
-                told: &mut self.told,
+                recorder: &mut self.accounts.recorder,
+                delays: &mut self.accounts.delays,
+                told: &mut self.accounts.told,
                 notices: &self.notices,
             },
         );
@@ -591,46 +580,15 @@ impl Worker {
     /// Keeps count of who is connected and who is done.
     fn count_progress(&mut self, slot: usize, was: Progress) {
         let is = self.slots[slot].client.progress();
-        if was == Progress::Connecting && is != Progress::Connecting {
-            self.connecting -= 1;
-            if self.connecting == 0 {
-                let _ = self.notices.send(Notice::Ready);
-            }
+        if self.headcount.note(was, is) {
+            let _ = self.notices.send(Notice::Ready);
         }
-        if was != Progress::Done && is == Progress::Done {
-            self.running -= 1;
-        }
-    }
-
-    /// Sends what has been recorded if that is due. Returns the moment after it, so that a send
-    /// that had to wait counts as time that the thread was busy.
-    fn flush_if_due(&mut self) -> Timestamp {
-        let now = self.run.clock.now();
-        if now - self.flushed_at < FLUSH_INTERVAL {
-            return now;
-        }
-        self.recorder.flush();
-        self.flushed_at = now;
-        self.run.clock.now()
     }
 
     fn finish(mut self) {
         let now = self.run.clock.now();
         let observed_ns = self.window.overlap_ns(Timestamp::ZERO, now);
-        let (blocked_sends, blocked_ns) = self.recorder.blocked();
-        self.recorder.record(Event::WorkerDone(WorkerRecord {
-            worker: self.id,
-            busy_ns: observed_ns.saturating_sub(self.waited_ns),
-            observed_ns,
-            delays: self.delays.count(),
-            delay_sum_ns: self.delays.sum_ns(),
-            delay_p99_ns: self.delays.p99_ns(),
-            delay_max_ns: self.delays.max_ns(),
-            blocked_sends,
-            blocked_ns,
-        }));
-        self.recorder.advance_to(now);
-        self.recorder.flush();
+        self.accounts.close(self.id, observed_ns, now);
         // The process may end soon after, and the cancellations with it.
         if let Some(cancelled) = &self.cancelled {
             let _ = cancelled.recv_timeout(CANCEL_GRACE);
@@ -639,9 +597,9 @@ impl Worker {
 }
 
 impl Slot {
-    fn new(id: u32, run: &RunContext) -> Self {
+    fn new(client: Client) -> Self {
         Slot {
-            client: Client::new(id, run),
+            client,
             link: None,
             generation: 0,
             shell_output: None,

@@ -11,41 +11,82 @@ use crate::conninfo::{Host, HostName};
 use crate::event::{Level, ToCollector};
 use crate::transport::look_up;
 
+/// A worker whose only client is connected, and the client's server.
+struct Stage {
+    worker: Worker,
+    control: Arc<Control>,
+    server: UnixStream,
+    reports: Receiver<ToCollector>,
+    _directory: tempfile::TempDir,
+}
+
+impl Stage {
+    fn connected() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
+        let mut run = context("SELECT 1;", load());
+        run.target.hosts = vec![Host::new(
+            HostName::SocketDirectory(directory.path().to_owned()),
+            5432,
+        )];
+        run.addresses = look_up::addresses(&run.target);
+        let run = Arc::new(run);
+        let (sender, reports) = unbounded();
+        let (_, emptied) = unbounded();
+        let (notices, _) = unbounded();
+        let recorder = Recorder::new(0, sender, emptied, run.clock.clone());
+        let control = Arc::new(Control::default());
+        let mut worker = Worker::new(0, run, Arc::clone(&control), notices, recorder).unwrap();
+
+        worker.connect_all();
+        let mut server = listener.accept().unwrap().0;
+        let mut startup = [0; 1024];
+        assert!(server.read(&mut startup).unwrap() > 0);
+        say(&mut server, &[message(b'R', &[0; 4]), ready(b'I')].concat());
+        let mut events = Events::with_capacity(4);
+        while worker.headcount.any_connecting() {
+            worker.wait(&mut events).unwrap();
+            worker.handle_ready();
+        }
+        Stage {
+            worker,
+            control,
+            server,
+            reports,
+            _directory: directory,
+        }
+    }
+}
+
+#[test]
+fn the_order_to_close_does_not_wait_for_the_server() {
+    let mut stage = Stage::connected();
+    stage.control.start(Timestamp::ZERO);
+    stage.worker.obey();
+    assert!(
+        stage.worker.headcount.any_running(),
+        "its command is not answered"
+    );
+    stage.control.close(Timestamp::ZERO);
+    stage.worker.obey();
+    assert!(!stage.worker.headcount.any_running());
+}
+
 #[test]
 fn when_sending_fails_the_server_s_last_words_say_why() {
-    let directory = tempfile::tempdir().unwrap();
-    let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
-    let mut run = context("SELECT 1;", load());
-    run.target.hosts = vec![Host::new(
-        HostName::SocketDirectory(directory.path().to_owned()),
-        5432,
-    )];
-    run.addresses = look_up::addresses(&run.target);
-    let run = Arc::new(run);
-    let (sender, reports) = unbounded();
-    let (_, emptied) = unbounded();
-    let (notices, _notified) = unbounded();
-    let recorder = Recorder::new(0, sender, emptied, run.clock.clone());
-    let control = Arc::new(Control::default());
-    let mut worker = Worker::new(0, run, control, notices, recorder).unwrap();
-
-    worker.connect_all();
-    let mut server = listener.accept().unwrap().0;
-    let mut startup = [0; 1024];
-    assert!(server.read(&mut startup).unwrap() > 0);
-    say(&mut server, &[message(b'R', &[0; 4]), ready(b'I')].concat());
-    let mut events = Events::with_capacity(4);
-    while worker.connecting > 0 {
-        worker.wait(&mut events).unwrap();
-        worker.handle_ready();
-    }
+    let Stage {
+        mut worker,
+        mut server,
+        reports,
+        ..
+    } = Stage::connected();
     let fatal = "SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0";
     say(&mut server, &message(b'E', fatal.as_bytes()));
     drop(server);
     // The worker has not looked at the socket since.
     worker.start(Timestamp::ZERO);
-    assert_eq!(worker.running, 0);
-    worker.recorder.flush();
+    assert!(!worker.headcount.any_running());
+    worker.accounts.recorder.flush();
     let told: Vec<String> = reports
         .try_iter()
         .filter_map(|report| match report {

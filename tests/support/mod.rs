@@ -5,7 +5,9 @@
 #![allow(dead_code, unused_imports)]
 
 mod case;
+pub mod certificates;
 mod log;
+pub mod null_server;
 mod program;
 mod proxy;
 mod server;

@@ -21,6 +21,8 @@ pub struct Server {
     directory: PathBuf,
     bindir: PathBuf,
     port: u16,
+    /// User and group that it runs as, if not ours.
+    owner: Option<(u32, u32)>,
     /// Ends the server and removes the directory when its standard input closes, which happens
     /// when this process ends, however it ends: a static is never dropped.
     _keeper: Child,
@@ -29,7 +31,7 @@ pub struct Server {
 impl Server {
     /// The server of this test binary, started by whoever asks first.
     pub fn shared() -> &'static Server {
-        static SERVER: LazyLock<Server> = LazyLock::new(Server::start);
+        static SERVER: LazyLock<Server> = LazyLock::new(|| Server::with(RULES, ""));
         &SERVER
     }
 
@@ -81,12 +83,26 @@ impl Server {
             .get(0)
     }
 
+    /// Puts a file into the server's data directory that only the server can read.
+    pub fn install(&self, name: &str, text: &str) {
+        let path = self.directory.join("data").join(name);
+        fs::write(&path, text).expect("the directory is there");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        if let Some((user, group)) = self.owner {
+            chown(&path, Some(user), Some(group)).expect("root may give files away");
+        }
+    }
+
+    /// What the server has logged.
+    pub fn log(&self) -> String {
+        let text = fs::read(self.directory.join("log")).expect("the server writes its log");
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// Statements of sessions that call themselves `application_name` and log their statements
     /// (`PGOPTIONS=-c log_statement=all`), one list a session, in the order in which they began.
     pub fn logged_statements(&self, application_name: &str) -> Vec<Vec<Statement>> {
-        let text = fs::read(self.directory.join("log")).expect("the server writes its log");
-        let text = String::from_utf8_lossy(&text);
-        let entries = entries(&text);
+        let entries = entries(&self.log());
         let mut sessions: Vec<(&str, Vec<Statement>)> = Vec::new();
         for entry in &entries {
             // LOG_LINE_PREFIX, then the severity.
@@ -113,7 +129,9 @@ impl Server {
             .collect()
     }
 
-    fn start() -> Server {
+    /// A server of its own with these rules of who is let in (`pg_hba.conf`) and with more settings
+    /// (`postgresql.conf`).
+    pub fn with(rules: &str, settings: &str) -> Server {
         let bindir = bindir();
         let directory = tempfile::Builder::new()
             .prefix("pgmark-test-")
@@ -127,6 +145,9 @@ impl Server {
         // The socket must be reachable for whoever runs the tests.
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).expect("it is ours");
         initdb(&bindir, &directory, owner);
+        let data = directory.join("data");
+        fs::write(data.join("pg_hba.conf"), rules).expect("initdb has made this directory");
+        fs::write(data.join("postgresql.auto.conf"), settings).expect("as above");
 
         let port = free_port();
         let keeper = keeper(&bindir, &directory, port, owner);
@@ -134,6 +155,7 @@ impl Server {
             directory,
             bindir,
             port,
+            owner,
             _keeper: keeper,
         };
         wait_until("the server accepts connections", || {
@@ -213,6 +235,13 @@ fn note_message(message: &str, statements: &mut Vec<Statement>) {
     }
 }
 
+/// Everyone is trusted but one.
+const RULES: &str = "local all locked scram-sha-256
+host all locked 127.0.0.1/32 scram-sha-256
+local all all trust
+host all all 127.0.0.1/32 trust
+";
+
 /// The session and the name of the program, each followed by a bar.
 const LOG_LINE_PREFIX: &str = "%c|%a|";
 
@@ -230,12 +259,6 @@ fn initdb(bindir: &Path, directory: &Path, owner: Option<(u32, u32)>) {
         "initdb: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let hba = directory.join("data/pg_hba.conf");
-    let rules = "local all locked scram-sha-256\n\
-                 host all locked 127.0.0.1/32 scram-sha-256\n\
-                 local all all trust\n\
-                 host all all 127.0.0.1/32 trust\n";
-    fs::write(hba, rules).expect("initdb has made this directory");
 }
 
 /// The server under a shell that waits for the end of its input.

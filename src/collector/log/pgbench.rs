@@ -11,7 +11,7 @@ use super::sampling::Sampling;
 use super::text::{Cells, signed_micros, whole_micros};
 use super::{Known, Log};
 use crate::error::Error;
-use crate::event::{Failure, Outcome, Phase, TransactionRecord};
+use crate::event::{Failure, Outcome, TransactionRecord};
 use crate::plan::PgbenchFields;
 use crate::result::LoggedRows;
 use crate::time::{Clock, Timestamp};
@@ -31,15 +31,11 @@ pub(super) fn create_files(path: &Path, threads: usize) -> Result<Vec<RowFile>, 
 
 /// Whether a transaction has a line, or is in one.
 fn is_told(record: &TransactionRecord) -> bool {
-    let in_window = match record.phase {
-        Phase::Ramp | Phase::Warmup => false,
-        Phase::Run => true,
-    };
     let attempted = match record.outcome {
         Outcome::Processed | Outcome::Failed | Outcome::Skipped => true,
         Outcome::Aborted(_) => false,
     };
-    in_window && attempted
+    record.phase.is_measured() && attempted
 }
 
 /// A line for each transaction.
@@ -317,7 +313,7 @@ impl Sums {
 mod tests {
     use super::*;
     use crate::collector::testing::{Memory, Story, UNIX_ORIGIN_NS, at, transaction};
-    use crate::event::{Abort, SqlState};
+    use crate::event::{Abort, Phase, SqlState};
     use crate::random::Generator;
 
     const FIELDS: PgbenchFields = PgbenchFields {

@@ -20,6 +20,12 @@ impl Client {
     pub fn handle_input(&mut self, mut input: &[u8], env: &mut Environment<'_>) {
         self.debug_input(env);
         loop {
+            if let Some(results) = self.session.take_success(&mut input) {
+                self.handle_success(results, env);
+                if input.is_empty() {
+                    return;
+                }
+            }
             let event = match self.session.advance(&mut input) {
                 Ok(Some(event)) => event,
                 Ok(None) => return,
@@ -68,6 +74,14 @@ impl Client {
                 | Event::NoData => {}
             }
         }
+    }
+
+    /// All that was asked for last has come, and nothing went wrong.
+    fn handle_success(&mut self, results: usize, env: &mut Environment<'_>) {
+        for _ in 0..results {
+            self.handle_complete(env);
+        }
+        self.handle_reply(env);
     }
 
     /// What arrived makes no sense, or asks for what cannot be given: the connection is of no use.

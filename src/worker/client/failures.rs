@@ -2,10 +2,13 @@
 //! wants that, or the first of each kind.
 
 use crate::event::{Level, SqlState};
-use crate::told::Pooling;
+use crate::told::{KINDS_TOLD_MAX, Pooling, Telling};
 
 use super::reply::ReplyError;
 use super::{Client, Environment};
+
+/// Said after the last kind of error that is told of.
+const NO_FURTHER_KINDS: &str = "errors of further kinds are only counted";
 
 impl Client {
     /// Whether the text of an error with this SQLSTATE will be told to somebody. If not, it need not
@@ -14,7 +17,7 @@ impl Client {
         let on_error = &env.run.plan.load.on_error;
         !on_error.fails(sqlstate)
             || on_error.verbose
-            || (on_error.tell_first && !env.told.contains(&sqlstate))
+            || (on_error.tell_first && may_be_first(sqlstate, env))
     }
 
     /// A command has failed, and its transaction with it.
@@ -29,20 +32,34 @@ impl Client {
                     "client {id} got an error in command {command} (SQL) of script {script}; {text}"
                 ),
             );
-        } else if on_error.tell_first && self.is_first_of_its_kind(error.sqlstate, env) {
-            let begun = self.transaction.started_at;
-            let after = begun.signed_nanos_since(env.window.begin()) as f64 / 1e9;
-            env.recorder.say(
-                Level::Info,
-                format!(
-                    "client {id}, {after:.3} s: SQLSTATE {} in command {command} of script {script}, \
-                     the first of its kind (others are only counted): {text}",
-                    error.sqlstate.as_str()
-                ),
-            );
-            let place = error.command.unwrap_or(command);
-            self.say_place(place, env);
+        } else if on_error.tell_first && may_be_first(error.sqlstate, env) {
+            env.told.push(error.sqlstate);
+            match env.run.first_errors.note(error.sqlstate) {
+                Telling::Nothing => {}
+                Telling::First => self.tell_first(error, env),
+                Telling::Last => {
+                    self.tell_first(error, env);
+                    env.recorder.say(Level::Info, NO_FURTHER_KINDS.to_owned());
+                }
+            }
         }
+    }
+
+    fn tell_first(&self, error: &ReplyError, env: &mut Environment<'_>) {
+        let (id, script) = (self.id, self.transaction.script);
+        let (command, text) = (self.transaction.cursor, &error.text);
+        let begun = self.transaction.started_at;
+        let after = begun.signed_nanos_since(env.window.begin()) as f64 / 1e9;
+        env.recorder.say(
+            Level::Info,
+            format!(
+                "client {id}, {after:.3} s: SQLSTATE {} in command {command} of script {script}, \
+                 the first of its kind (others are only counted): {text}",
+                error.sqlstate.as_str()
+            ),
+        );
+        let place = error.command.unwrap_or(command);
+        self.say_place(place, env);
     }
 
     /// A prepared statement is not where it should be: what the matter is, and what helps.
@@ -51,14 +68,6 @@ impl Client {
             let text = format!("client {}: {}", self.id, Pooling::ADVICE);
             env.recorder.say(Level::Info, text);
         }
-    }
-
-    fn is_first_of_its_kind(&self, sqlstate: SqlState, env: &mut Environment<'_>) -> bool {
-        if env.told.contains(&sqlstate) {
-            return false;
-        }
-        env.told.push(sqlstate);
-        env.run.first_errors.is_first(sqlstate)
     }
 
     /// What becomes of a transaction after an error, with the tries and the time that it has taken.
@@ -82,4 +91,10 @@ impl Client {
         );
         env.recorder.say(Level::Info, text);
     }
+}
+
+/// Whether this thread has not told of this kind of error yet, nor of so many others that no more
+/// are told of.
+fn may_be_first(sqlstate: SqlState, env: &Environment<'_>) -> bool {
+    env.told.len() < KINDS_TOLD_MAX && !env.told.contains(&sqlstate)
 }

@@ -190,13 +190,13 @@ enum Then {
 }
 
 impl Client {
-    /// A client that has not been asked for anything yet.
-    pub fn new(id: u32, run: &RunContext) -> Self {
+    /// Client `id` on `thread`, which has not been asked for anything yet.
+    pub fn new(id: u32, thread: u32, run: &RunContext) -> Self {
         let generator = run.client_generator(id);
         Client {
             id,
             session: Session::new(),
-            variables: run.variables_of(id),
+            variables: run.variables_of(id, thread),
             transaction: Transaction::new(generator.clone()),
             generator,
             state: State::Idle,

@@ -75,10 +75,12 @@ impl Client {
         self.state = State::Throttled { until: slot };
     }
 
-    /// The run ends before this client's slot is used. A slot after the end was never due.
+    /// The run ends before this client's slot is used. A slot after the end was never due. Without
+    /// a known end only those were due that clients used.
     pub(super) fn give_up_slot(&mut self, env: &mut Environment<'_>) {
         let slot = self.transaction.scheduled_at;
-        if let (Some(schedule), true) = (&env.run.schedule, Some(slot) >= env.window.end()) {
+        let was_due = env.window.end().is_some_and(|end| slot < end);
+        if let (Some(schedule), false) = (&env.run.schedule, was_due) {
             schedule.give_back(slot);
         }
         self.finish(env);
@@ -107,9 +109,6 @@ impl Client {
 
     /// Notes a transaction towards the number to be done.
     pub(super) fn count(&mut self, phase: Phase) {
-        match phase {
-            Phase::Ramp | Phase::Warmup => {}
-            Phase::Run => self.counted += 1,
-        }
+        self.counted += u64::from(phase.is_measured());
     }
 }

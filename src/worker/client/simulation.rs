@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, unbounded};
 use super::tests::{context, done, error, load, message, ready};
 use super::*;
 use crate::collector::{Collector, CollectorPlan, Progress as Shown};
-use crate::event::ToCollector;
+use crate::event::{ToCollector, WindowMoment};
 use crate::plan::{Load, StopRule};
 use crate::result::Measured;
 
@@ -60,7 +60,7 @@ struct Simulation {
     told: Vec<SqlState>,
     notices: Sender<Notice>,
     reports: Receiver<ToCollector>,
-    sender: Sender<ToCollector>,
+    moments: Vec<WindowMoment>,
 }
 
 /// Runs `SELECT 1;` with one client for each treatment. The clients are released at 1 s, or when
@@ -77,18 +77,18 @@ fn simulate(load: Load, treatments: Vec<Treatment>, stop_ms: Option<u64>) -> Mea
     let clients = (0..).zip(treatments);
     let mut simulation = Simulation {
         clients: clients
-            .map(|(id, treatment)| (Client::new(id, &run), treatment))
+            .map(|(id, treatment)| (Client::new(id, 0, &run), treatment))
             .collect(),
         window: Window::default(),
         agenda: BinaryHeap::new(),
         planned: 0,
         choose: run.choose_generator(0),
-        recorder: Recorder::new(0, sender.clone(), emptied, run.clock.clone()),
+        recorder: Recorder::new(0, sender, emptied, run.clock.clone()),
         delays: Delays::default(),
         told: Vec::new(),
         notices,
         reports,
-        sender,
+        moments: Vec::new(),
         run,
     };
     simulation.connect();
@@ -115,9 +115,8 @@ impl Simulation {
             let start = Timestamp::from_nanos(start);
             schedule.start(start, start + lead_in);
         }
-        let _ = self.sender.send(ToCollector::WindowBegins(
-            Timestamp::from_nanos(start) + lead_in,
-        ));
+        let begins = Timestamp::from_nanos(start) + lead_in;
+        self.moments.push(WindowMoment::Begins(begins));
         self.window = Window::starting_at(Timestamp::from_nanos(start), &self.run.plan.load);
         for client in 0..self.clients.len() {
             self.plan(start, client, Happening::Start);
@@ -155,7 +154,7 @@ impl Simulation {
                     if !self.window.stopping {
                         let moment = Timestamp::from_nanos(now);
                         self.window.stop(moment);
-                        let _ = self.sender.send(ToCollector::WindowEnds(moment));
+                        self.moments.push(WindowMoment::Ends(moment));
                     }
                     self.input(now, client, Client::handle_stop);
                 }
@@ -249,6 +248,9 @@ impl Simulation {
             Vec::new(),
             Box::new(std::io::sink()),
         );
+        self.moments
+            .into_iter()
+            .for_each(|moment| collector.hear(moment));
         for report in self.reports.try_iter() {
             collector.take(report);
         }

@@ -88,7 +88,7 @@ impl Parameters {
         }
     }
 
-    fn values(&self) -> impl Iterator<Item = Option<&[u8]>> {
+    fn values(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
         self.places
             .iter()
             .map(|place| place.clone().map(|place| &self.text[place]))

@@ -16,6 +16,7 @@ use crate::plan::{
 use crate::program::Program;
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
+use crate::told::KINDS_TOLD_MAX;
 use crate::transport::look_up;
 use crate::values::ValueSources;
 
@@ -98,7 +99,7 @@ impl Stage {
         let (_, emptied) = unbounded();
         let (notices, notified) = unbounded();
         Stage {
-            client: Client::new(0, &run),
+            client: Client::new(0, 0, &run),
             window: Window::default(),
             stamp: Timestamp::ZERO,
             choose: run.choose_generator(0),
@@ -1333,7 +1334,7 @@ fn clients_enter_one_after_the_other_over_the_ramp() {
         ..load()
     };
     let mut stage = Stage::new("SELECT 1;", ramped);
-    stage.client = Client::new(2, &stage.run);
+    stage.client = Client::new(2, 0, &stage.run);
     let mut stage = stage.at_work();
     assert_eq!(stage.client.poll_timeout(), Some(at(120)));
     stage.input(120, Client::handle_timeout);
@@ -1409,6 +1410,27 @@ fn of_failures_the_first_of_each_kind_is_told() {
     let told = stage.infos();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("command 0 of script 0") && told[0].ends_with("ERROR:  no"));
+}
+
+#[test]
+fn of_an_endless_stream_of_kinds_a_few_are_told() {
+    let load = on_error(OnError {
+        tell_first: true,
+        go_on: true,
+        ..OnError::default()
+    });
+    let mut stage = Stage::released("SELECT 1;", load);
+    for number in 0..100 {
+        let sqlstate = format!("ZZ{number:03}");
+        let failure = [error(&sqlstate, "no"), ready(b'I')].concat();
+        stage.answer(110 + number, &failure);
+    }
+    let told = stage.infos();
+    let kinds = told.iter().filter(|text| text.contains("SQLSTATE ZZ"));
+    assert_eq!(kinds.count(), KINDS_TOLD_MAX);
+    let last = told.last().map(String::as_str);
+    assert_eq!(last, Some("errors of further kinds are only counted"));
+    assert_eq!(stage.told.len(), KINDS_TOLD_MAX);
 }
 
 #[test]

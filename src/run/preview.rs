@@ -4,10 +4,10 @@
 use std::fmt::Write;
 
 use crate::plan::{Pacing, QueryMode, RunPlan, ServerChoice, StopRule, Vacuum};
-use crate::script::{ScriptSet, WeightedScript};
+use crate::script::{Command, ScriptSet, Slot, WeightedScript};
 
 /// The text that `--dry-run` prints for a run.
-pub fn preview(plan: &RunPlan) -> String {
+pub(super) fn preview(plan: &RunPlan) -> String {
     let mut text = String::new();
     workload(plan, &mut text);
     for index in 0..plan.scripts.scripts.len() {
@@ -106,13 +106,9 @@ fn preparation(vacuum: Vacuum) -> &'static str {
 }
 
 fn script(plan: &RunPlan, index: usize, text: &mut String) {
-    let WeightedScript { script, weight } = &plan.scripts.scripts[index];
-    let total: u64 = plan
-        .scripts
-        .scripts
-        .iter()
-        .map(|script| u64::from(script.weight))
-        .sum();
+    let scripts = &plan.scripts.scripts;
+    let WeightedScript { script, weight } = &scripts[index];
+    let total: u64 = scripts.iter().map(|script| u64::from(script.weight)).sum();
     let share = f64::from(*weight) / total as f64 * 100.0;
     line!(text, "");
     line!(
@@ -122,34 +118,38 @@ fn script(plan: &RunPlan, index: usize, text: &mut String) {
         script.name
     );
     for command in &script.commands {
-        let bound = command.kind.sql();
-        let bound = bound.filter(|_| plan.query_mode != QueryMode::Simple);
-        let (sent, parameters) = match bound {
-            Some(sql) => (
-                sql.parameterized(),
-                parameters(sql.parameters(), &plan.scripts),
-            ),
-            None => (&command.text[..], String::new()),
-        };
-        let sent = String::from_utf8_lossy(sent);
-        for (row, part) in sent.trim_end().lines().enumerate() {
-            match row {
-                0 => line!(text, "{:>6}  {part}", command.line),
-                _ => line!(text, "{:>6}  {part}", ""),
-            }
-        }
-        if !parameters.is_empty() {
-            line!(text, "{:>6}  -- {parameters}", "");
-        }
-        if let Some(capture) = command.kind.sql().and_then(|sql| sql.capture.as_ref()) {
-            let prefix = String::from_utf8_lossy(&capture.prefix);
-            let line = format!("{} {prefix}", capture.command());
-            line!(text, "{:>6}  {}", "", line.trim_end());
-        }
+        self::command(plan, command, text);
     }
 }
 
-fn parameters(slots: &[crate::script::Slot], scripts: &ScriptSet) -> String {
+/// The command as it is sent, its line number before it; below it what is bound to its parameters
+/// and what becomes of its result.
+fn command(plan: &RunPlan, command: &Command, text: &mut String) {
+    let sql = command.kind.sql();
+    let bound = sql.filter(|_| plan.query_mode != QueryMode::Simple);
+    let sent = bound.map_or(&command.text[..], |sql| sql.parameterized());
+    let sent = String::from_utf8_lossy(sent);
+    for (row, part) in sent.trim_end().lines().enumerate() {
+        match row {
+            0 => line!(text, "{:>6}  {part}", command.line),
+            _ => below(text, part),
+        }
+    }
+    if let Some(sql) = bound.filter(|sql| !sql.parameters().is_empty()) {
+        let parameters = parameters(sql.parameters(), &plan.scripts);
+        below(text, &format!("-- {parameters}"));
+    }
+    if let Some(capture) = sql.and_then(|sql| sql.capture.as_ref()) {
+        let prefix = String::from_utf8_lossy(&capture.prefix);
+        below(text, format!("{} {prefix}", capture.command()).trim_end());
+    }
+}
+
+fn below(text: &mut String, what: &str) {
+    line!(text, "{:>6}  {what}", "");
+}
+
+fn parameters(slots: &[Slot], scripts: &ScriptSet) -> String {
     let each = slots.iter().enumerate().map(|(index, slot)| {
         let name = String::from_utf8_lossy(scripts.variables.name(*slot));
         format!("${} = :{name}", index + 1)

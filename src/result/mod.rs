@@ -2,12 +2,18 @@
 //! its formula, over two sources: what was recorded of the transactions, and the table of clients.
 //! Formats nothing and measures nothing.
 
+mod books;
+mod pgbench;
+
+pub use pgbench::{DerivedLatency, PgbenchFigures};
+
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::conninfo::TlsVersion;
 use crate::error::Signal;
 use crate::event::{ClientEnd, WorkerRecord};
-use crate::plan::{QueryMode, StopRule, SummaryPlan, deal};
+use crate::plan::{Partitioning, QueryMode, StopRule, SummaryPlan};
 use crate::program::Program;
 use crate::schedule::Due;
 use crate::stats::{CommandStats, Histogram, Noise, Series, Stats};
@@ -34,7 +40,7 @@ pub struct Facts {
     /// The scale of the tables, or as stated with `-s`.
     pub scale: u64,
     /// How the accounts table is partitioned, if it is.
-    pub partitions: Option<Partitions>,
+    pub partitions: Option<Partitioning>,
     /// How statements were sent.
     pub query_mode: QueryMode,
     /// Number of clients.
@@ -57,8 +63,8 @@ pub struct Facts {
     pub progress: bool,
     /// What the summary shows.
     pub summary: SummaryPlan,
-    /// By what means the clients connected.
-    pub connection: ConnectionWords,
+    /// By what means the clients connected; `None` if none was let in.
+    pub connection: Option<Connection>,
     /// What the server did meanwhile, where it could be asked.
     pub server: Option<ServerActivity>,
     /// The signal that ended the run before its stop rule did.
@@ -95,24 +101,24 @@ pub struct ScriptFacts {
     pub commands: Vec<String>,
 }
 
-/// Partitioning of the accounts table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partitions {
-    /// `range` or `hash`.
-    pub method: String,
-    /// Number of partitions.
-    pub count: u32,
+/// By what means clients connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Over what.
+    pub transport: Transport,
+    /// How it is encrypted, if it is.
+    pub tls: Option<TlsVersion>,
+    /// `trust`, `scram-sha-256` and the like.
+    pub authentication: &'static str,
 }
 
-/// By what means clients connected, in the words of the `connections =` line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConnectionWords {
-    /// `socket` or `TCP`; `unknown` if no client was let in.
-    pub transport: String,
-    /// `no TLS`, or its version.
-    pub tls: String,
-    /// `trust`, `scram-sha-256` and the like.
-    pub authentication: String,
+/// What bytes travel over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A Unix-domain socket.
+    Socket,
+    /// A TCP connection.
+    Tcp,
 }
 
 /// What the server did between the beginning and the end of the run.
@@ -401,330 +407,47 @@ impl Measured {
     }
 }
 
-/// What versions of pgbench would have printed of a run, for those who go on with an archive of
-/// their figures. None of them is what its name says.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PgbenchFigures {
-    /// Up to 13, "including connections establishing": n / T.
-    pub including: f64,
-    /// Up to 13, "excluding connections establishing": n / (T − K/C). K is a sum over threads, but
-    /// divided by the number of clients; without any time left it is not finite.
-    pub excluding: f64,
-    /// Latencies derived from the time of the whole run, where pgbench did not measure any.
-    pub derived: Option<DerivedLatency>,
-}
-
-/// Latencies that pgbench derived, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DerivedLatency {
-    /// Up to 13: T · C / transactions, so that connecting is in it.
-    pub up_to_13_ns: f64,
-    /// 14 to 18: D · C / attempted.
-    pub from_14_ns: f64,
-}
-
-impl Facts {
-    /// Without progress, a rate or a latency limit pgbench measures no latency.
-    pub fn pgbench_measures(&self) -> bool {
-        self.progress || self.schedule.is_some() || self.latency_limit.is_some()
-    }
-}
-
-impl RunResult {
-    /// The figures of pgbench 13 to 18; `None` where nothing was attempted.
-    ///
-    /// n are the processed transactions, C the clients. D is the time from W1 to the end of the last
-    /// transaction, T the same and connecting before the start. K is the time from the first connect
-    /// until a thread's last client was connected, summed over the threads, and all connecting and
-    /// disconnecting in the window.
-    pub fn pgbench_figures(&self) -> Option<PgbenchFigures> {
-        let (facts, measured) = (&self.facts, &self.measured);
-        let window = measured.window?;
-        let attempted = measured.total.attempted();
-        let ends = measured.clients.iter().map(|client| client.ends).max()?;
-        if attempted == 0 {
-            return None;
-        }
-        let seconds = |nanos: u64| nanos as f64 / 1e9;
-        let elapsed_s = seconds(ends.nanos_since(window.begins));
-        let connecting = measured.initial_connection_time().unwrap_or_default();
-        let whole_s = elapsed_s + connecting.as_secs_f64();
-        let in_window_ns = measured.clients.iter().map(|client| client.connecting_ns);
-        let connecting_s = seconds(self.connecting_of_threads_ns() + in_window_ns.sum::<u64>());
-        let clients = f64::from(facts.clients);
-        let processed = measured.total.processed as f64;
-        Some(PgbenchFigures {
-            including: processed / whole_s,
-            excluding: processed / (whole_s - connecting_s / clients),
-            derived: (!facts.pgbench_measures()).then(|| DerivedLatency {
-                up_to_13_ns: whole_s * 1e9 * clients / attempted as f64,
-                from_14_ns: elapsed_s * 1e9 * clients / attempted as f64,
-            }),
-        })
-    }
-
-    /// Σ over threads: from the first connect until the last client of the thread was connected.
-    /// Under `-C` nothing connects before the start.
-    fn connecting_of_threads_ns(&self) -> u64 {
-        let Some(first) = self.measured.first_connect_at else {
-            return 0;
-        };
-        let (clients, threads) = (self.facts.clients, self.facts.threads);
-        let of_thread = |thread| {
-            let connected = deal(clients, threads, thread)
-                .filter_map(|client| self.measured.clients.get(client as usize)?.connected_at);
-            connected.max().map_or(0, |last| last.nanos_since(first))
-        };
-        (0..threads).map(of_thread).sum()
-    }
-
-    /// The identities that must hold whatever happened: violations, each with its figures. One is
-    /// an error of pgmark, never of the server or the user.
-    pub fn check_books(&self) -> Vec<String> {
-        let (measured, total) = (&self.measured, &self.measured.total);
-        let over_clients =
-            |count: fn(&ClientResult) -> u64| measured.clients.iter().map(count).sum::<u64>();
-        let points = measured.series.total();
-        let mut books = Books::default();
-        books.same(
-            "processed by clients",
-            over_clients(ClientResult::processed),
-            total.processed,
-        );
-        books.same(
-            "failed by clients",
-            over_clients(|c| c.failed),
-            total.failed.total(),
-        );
-        books.same(
-            "skipped by clients",
-            over_clients(|c| c.skipped),
-            total.skipped,
-        );
-        books.same(
-            "aborted by clients",
-            over_clients(|c| c.aborted),
-            total.aborted.total(),
-        );
-        books.same("processed by time", points.processed, total.processed);
-        books.same("failed by time", points.failed, total.failed.total());
-        books.same("skipped by time", points.skipped, total.skipped);
-        books.same("aborted by time", points.aborted, total.aborted.total());
-        books.same(
-            "latencies of processed",
-            total.latency.count(),
-            total.processed,
-        );
-        books.same(
-            "errors by kind",
-            total.errors.total(),
-            total.failed.total() + total.aborted.total(),
-        );
-        for log in &measured.logs {
-            let rows = log.rows_written + log.rows_lost;
-            let recorded = total.recorded() + measured.before_window;
-            let attempted = total.attempted();
-            match log.rows {
-                LoggedRows::Transactions { left_out } => {
-                    books.same("rows of the log", rows + left_out, recorded);
-                }
-                LoggedRows::AttemptedInWindow { left_out } => {
-                    books.same("rows of the log", rows + left_out, attempted);
-                }
-                LoggedRows::Intervals { transactions } => {
-                    books.same("transactions in the intervals", transactions, recorded);
-                }
-                LoggedRows::IntervalsOfAttempted { transactions } => {
-                    books.same("transactions in the intervals", transactions, attempted);
-                }
-            }
-        }
-        if let Some(schedule) = &self.facts.schedule
-            && schedule.due.slots < total.recorded()
-            && !schedule.due.approximate
-        {
-            books.same("due by schedule", schedule.due.slots, total.recorded());
-        }
-        self.check_transactions_of_clients(&mut books);
-        books.violations
-    }
-
-    /// With a number of transactions, every client that was let do its work has done exactly that.
-    fn check_transactions_of_clients(&self, books: &mut Books) {
-        let StopRule::Transactions(each) = self.facts.stop else {
-            return;
-        };
-        if self.facts.interrupted.is_some() || self.measured.window.is_none() {
-            return;
-        }
-        for (number, client) in self.measured.clients.iter().enumerate() {
-            if client.end == ClientEnd::Finished {
-                books.same(
-                    &format!("transactions of client {number}"),
-                    client.recorded(),
-                    each,
-                );
-            }
-        }
-    }
-}
-
-#[derive(Default)]
-struct Books {
-    violations: Vec<String>,
-}
-
-impl Books {
-    fn same(&mut self, what: &str, found: u64, expected: u64) {
-        if found != expected {
-            self.violations
-                .push(format!("{what}: {found}, where {expected} were recorded"));
-        }
-    }
-}
-
+/// Results for tests to vary.
 #[cfg(test)]
-mod tests {
+pub(crate) mod testing {
     use super::*;
     use crate::collector::testing::Story;
-    use crate::event::SpanKind;
+
+    /// Facts of a plain run on one thread, of which nothing else is known.
+    pub(crate) fn facts(clients: u32, stop: StopRule) -> Facts {
+        Facts {
+            program: Program::Pgmark,
+            server_version: String::new(),
+            scripts: Vec::new(),
+            scale: 1,
+            partitions: None,
+            query_mode: QueryMode::Simple,
+            clients,
+            threads: 1,
+            max_tries: Some(1),
+            stop,
+            schedule: None,
+            latency_limit: None,
+            connect_per_transaction: false,
+            continue_on_error: false,
+            progress: false,
+            summary: SummaryPlan::default(),
+            connection: None,
+            server: None,
+            interrupted: None,
+            wall_step_ns: 0,
+        }
+    }
 
     /// A run of one client with three transactions, `-t 3`.
-    fn result() -> RunResult {
+    pub(crate) fn three_transactions() -> RunResult {
         let stop = StopRule::Transactions(3);
         let mut story = Story::new(1, stop);
         story.works(0, 10, 0, 30);
         story.done(0, ClientEnd::Finished, 30);
         RunResult {
-            facts: Facts {
-                program: Program::Pgmark,
-                server_version: String::new(),
-                scripts: Vec::new(),
-                scale: 1,
-                partitions: None,
-                query_mode: QueryMode::Simple,
-                clients: 1,
-                threads: 1,
-                max_tries: Some(1),
-                stop,
-                schedule: None,
-                latency_limit: None,
-                connect_per_transaction: false,
-                continue_on_error: false,
-                progress: false,
-                summary: SummaryPlan::default(),
-                connection: ConnectionWords::default(),
-                server: None,
-                interrupted: None,
-                wall_step_ns: 0,
-            },
+            facts: facts(1, stop),
             measured: story.tell(),
         }
-    }
-
-    /// A run of three clients on one thread: connecting took 3 s, then each did a transaction of
-    /// 10 ms every 10 ms for a second.
-    fn slow_to_connect() -> RunResult {
-        let stop = StopRule::Time(Duration::from_secs(1));
-        let mut story = Story::of_seconds(3, 1);
-        for client in 0..3 {
-            let second = 1_000 * i64::from(client);
-            story.span(client, SpanKind::Connect, second - 3_000, second - 2_000);
-            story.works(client, 10, 0, 1_000);
-        }
-        let mut result = result();
-        result.facts.clients = 3;
-        result.facts.stop = stop;
-        result.measured = story.tell();
-        result
-    }
-
-    #[test]
-    fn what_pgbench_would_have_printed_follows_from_the_times_of_the_clients() {
-        // n 300, C 3, T 4 s, D 1 s; K is 3 s on one thread, and 2 + 3 s on two.
-        let figures = slow_to_connect().pgbench_figures().unwrap();
-        assert_eq!((figures.including, figures.excluding), (75.0, 100.0));
-        assert_eq!(
-            figures.derived,
-            Some(DerivedLatency {
-                up_to_13_ns: 40e6,
-                from_14_ns: 10e6
-            })
-        );
-        let mut on_two = slow_to_connect();
-        on_two.facts.threads = 2;
-        on_two.facts.progress = true;
-        let figures = on_two.pgbench_figures().unwrap();
-        let expected = 300.0 / (4.0 - 5.0 / 3.0);
-        assert!((figures.excluding - expected).abs() < 1e-9, "{figures:?}");
-        assert_eq!(figures.derived, None, "with progress pgbench measures");
-
-        let mut nothing = slow_to_connect();
-        nothing.measured.total = Stats::default();
-        assert_eq!(nothing.pgbench_figures(), None);
-    }
-
-    #[test]
-    fn books_that_balance_have_no_violations() {
-        assert_eq!(result().check_books(), Vec::<String>::new());
-    }
-
-    #[test]
-    fn whatever_is_lost_is_named_with_its_figures() {
-        let with = |change: fn(&mut Measured)| {
-            let mut result = result();
-            change(&mut result.measured);
-            result.check_books()
-        };
-        let log = |rows_written| LogResult {
-            path: PathBuf::new(),
-            rows: LoggedRows::Transactions { left_out: 0 },
-            rows_written,
-            rows_lost: 1,
-            failure: None,
-        };
-        for (found, expected) in [
-            (
-                with(|m| m.clients[0].processed_by_script[0] = 2),
-                "processed by clients: 2, where 3 were recorded",
-            ),
-            (
-                with(|m| m.series = Series::new()),
-                "processed by time: 0, where 3 were recorded",
-            ),
-            (
-                with(|m| m.clients[0].failed = 1),
-                "transactions of client 0: 4, where 3 were recorded",
-            ),
-        ] {
-            assert!(found.contains(&expected.to_owned()), "{found:?}");
-        }
-        let mut result = result();
-        result.measured.logs = vec![log(1)];
-        assert_eq!(
-            result.check_books(),
-            ["rows of the log: 2, where 3 were recorded"]
-        );
-        result.measured.logs = vec![log(2)];
-        assert_eq!(result.check_books(), Vec::<String>::new());
-        result.measured.logs[0].rows = LoggedRows::Intervals { transactions: 2 };
-        assert_eq!(
-            result.check_books(),
-            ["transactions in the intervals: 2, where 3 were recorded"]
-        );
-    }
-
-    #[test]
-    fn an_interrupted_or_dead_client_owes_no_transactions() {
-        let mut interrupted = result();
-        interrupted.facts.stop = StopRule::Transactions(5);
-        assert_eq!(interrupted.check_books().len(), 1);
-        interrupted.facts.interrupted = Some(Signal::Interrupt);
-        assert_eq!(interrupted.check_books(), Vec::<String>::new());
-
-        let mut dead = result();
-        dead.facts.stop = StopRule::Transactions(5);
-        dead.measured.clients[0].end = ClientEnd::Aborted;
-        assert_eq!(dead.check_books(), Vec::<String>::new());
     }
 }

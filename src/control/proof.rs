@@ -1,0 +1,165 @@
+//! What the driver cannot be told to check, checked before it connects: who runs the server behind
+//! a socket (`requirepeer`), and how it lets us in (`require_auth`). Our own session logs in, by the
+//! same rules as the clients', and leaves again.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use postgres_protocol::message::frontend;
+use rustls::StreamOwned;
+
+use crate::conninfo::{AttemptFailure, Endpoint, SslNegotiation, Target};
+use crate::error::system_words;
+use crate::protocol::{ChannelBinding, Event, ProtocolError, ServerMessage, Session, Startup};
+use crate::tls::{Connector, TlsError};
+use crate::transport::unix_address;
+use crate::users;
+
+/// One read takes this much; what a server says while somebody logs in is seldom more.
+const READ_BYTES: usize = 8 << 10;
+
+/// A connection that blocks.
+trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
+/// Whether `target` asks for something that the driver does not check.
+pub(super) fn is_needed(target: &Target) -> bool {
+    target.login.required.is_some() || target.login.required_peer.is_some()
+}
+
+/// Logs in at `endpoint`, encrypted by `connector` if there is one.
+pub(super) fn log_in(
+    target: &Target,
+    host: usize,
+    endpoint: &Endpoint,
+    connector: Option<&Connector>,
+) -> Result<(), AttemptFailure> {
+    let mut binding = ChannelBinding::Unencrypted;
+    let mut stream: Box<dyn Stream> = match endpoint {
+        Endpoint::Unix(path) => Box::new(open_unix(path, target.login.required_peer.as_deref())?),
+        Endpoint::Tcp { host, address } => {
+            let stream = TcpStream::connect(address).map_err(unreachable)?;
+            match connector {
+                None => Box::new(stream),
+                Some(connector) => {
+                    let (stream, bound) = encrypt(stream, connector, host, target.tls.negotiation)?;
+                    binding = bound;
+                    Box::new(stream)
+                }
+            }
+        }
+    };
+    let mut session = Session::new();
+    let startup = Startup {
+        channel_binding: binding,
+        ..Startup::of(target, host)
+    };
+    session.start(&startup).map_err(unacceptable)?;
+    exchange(&mut session, &mut *stream)?;
+    // The server has let us in, so it knows what to make of a connection that just ends.
+    session.terminate();
+    let _ = flush(&mut session, &mut *stream);
+    Ok(())
+}
+
+/// Speaks until the server is ready, or refuses.
+fn exchange(session: &mut Session, stream: &mut dyn Stream) -> Result<(), AttemptFailure> {
+    let mut buffer = [0; READ_BYTES];
+    loop {
+        flush(session, stream).map_err(unreachable)?;
+        let count = stream.read(&mut buffer).map_err(unreachable)?;
+        if count == 0 {
+            let told = "server closed the connection unexpectedly";
+            return Err(AttemptFailure::Unreachable(told.to_owned()));
+        }
+        let mut input = &buffer[..count];
+        while let Some(event) = session.advance(&mut input).map_err(unacceptable)? {
+            // Nothing else decides whether we are let in.
+            if let Event::Error(message) = event {
+                return Err(refused(&message));
+            }
+            if event == Event::Started {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn flush(session: &mut Session, stream: &mut dyn Stream) -> io::Result<()> {
+    stream.write_all(session.output())?;
+    session.consume_output(session.output().len());
+    stream.flush()
+}
+
+fn open_unix(path: &Path, required_peer: Option<&str>) -> Result<UnixStream, AttemptFailure> {
+    let address = unix_address(path).map_err(unreachable)?;
+    let stream = UnixStream::connect_addr(&address).map_err(unreachable)?;
+    if let Some(required) = required_peer {
+        let peer = rustix::net::sockopt::socket_peercred(&stream)
+            .map_err(|error| unreachable(error.into()))?;
+        let uid = peer.uid.as_raw();
+        let user = users::all().into_iter().find(|user| user.uid == uid);
+        let name = user.map_or_else(|| format!("with number {uid}"), |user| user.name);
+        if name != required {
+            return Err(AttemptFailure::Unacceptable(format!(
+                "requirepeer specifies \"{required}\", but actual peer user name is \"{name}\""
+            )));
+        }
+    }
+    Ok(stream)
+}
+
+fn encrypt(
+    mut stream: TcpStream,
+    connector: &Connector,
+    host: &str,
+    negotiation: SslNegotiation,
+) -> Result<
+    (
+        StreamOwned<rustls::ClientConnection, TcpStream>,
+        ChannelBinding,
+    ),
+    AttemptFailure,
+> {
+    if negotiation == SslNegotiation::Postgres {
+        let mut packet = bytes::BytesMut::new();
+        frontend::ssl_request(&mut packet);
+        let mut answer = [0];
+        stream
+            .write_all(&packet)
+            .and_then(|()| stream.read_exact(&mut answer))
+            .map_err(unreachable)?;
+        if answer != *b"S" {
+            return Err(AttemptFailure::NoTls);
+        }
+    }
+    let handshake = |error: TlsError| AttemptFailure::Handshake(error.to_string());
+    let mut session = connector.session(host).map_err(handshake)?;
+    while session.connection.is_handshaking() {
+        let progress = session.connection.complete_io(&mut stream);
+        progress.map_err(|error| handshake(TlsError::of_handshake(error)))?;
+    }
+    let established = session.established().map_err(handshake)?;
+    let binding = match established.binding {
+        Some(hash) => ChannelBinding::TlsServerEndPoint(hash),
+        None => ChannelBinding::Undefined,
+    };
+    Ok((StreamOwned::new(session.connection, stream), binding))
+}
+
+fn refused(message: &ServerMessage<'_>) -> AttemptFailure {
+    AttemptFailure::Refused {
+        sqlstate: message.sqlstate(),
+        message: message.to_string(),
+    }
+}
+
+fn unreachable(error: io::Error) -> AttemptFailure {
+    AttemptFailure::Unreachable(system_words(&error))
+}
+
+fn unacceptable(error: ProtocolError) -> AttemptFailure {
+    AttemptFailure::Unacceptable(error.to_string())
+}
