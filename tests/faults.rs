@@ -3,9 +3,12 @@
 mod support;
 
 use std::net::TcpListener;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use support::{DelayingProxy, Server, Signal, measuring, pgmark, pgmark_alone, wait_until};
+use support::{
+    DelayingProxy, Program, Server, Signal, measuring, pgmark, pgmark_alone, wait_until,
+};
 
 #[test]
 fn an_sql_error_ends_one_client_and_the_others_go_on() {
@@ -79,19 +82,62 @@ fn a_wrong_password_is_the_servers_word() {
 
 #[test]
 fn too_many_clients_for_the_server_end_the_start_of_all() {
+    let server = Server::shared();
     // The role `few` may have three connections.
-    pgmark(Server::shared())
+    pgmark(server)
         .args("-U few -c 6 -j 3 -T 60")
+        .env("PGAPPNAME", "crowd")
         .script("SELECT 1;")
         .run()
         .expect_status(1)
         .expect_stderr(&[
             "too many connections for role \"few\"",
+            " of 6, SQLSTATE 53300; max_connections is ",
+            "; the limit of the role is 3)",
             "hint: ",
             "fewer clients",
-            "max_connections",
         ])
         .expect_no_tps();
+    assert_none_left(server, "crowd");
+}
+
+/// The program under limits of open files, soft and hard, in units of the shell's `ulimit -n`.
+fn limited(server: &Server, soft: u32, hard: u32) -> Program {
+    let program = env!("CARGO_BIN_EXE_pgmark");
+    let line = format!("ulimit -S -n {soft} && ulimit -H -n {hard} && exec \"$0\" \"$@\"");
+    Program::new(Path::new("sh"))
+        .env("PGHOST", server.socket_directory())
+        .env("PGPORT", server.port().to_string())
+        .env("PGUSER", "postgres")
+        .env("PGDATABASE", "postgres")
+        .args("-c")
+        .arg(line)
+        .arg(program)
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_or_named_before_anything_connects() {
+    let server = Server::shared();
+    limited(server, 20, 200)
+        .args("-c 50 -t 1")
+        .script("SELECT 1;")
+        .run()
+        .expect_status(0);
+    for (script, clients, need) in [("SELECT 1;", 300, 337), ("\\shell true", 30, 217)] {
+        let finished = limited(server, 20, 200)
+            .args(&format!("-c {clients} -t 1"))
+            .env("PGPORT", "1")
+            .script(script)
+            .run()
+            .expect_status(1)
+            .expect_stderr(&[
+                &format!("{need} open files are needed for {clients} clients"),
+                "the limit is 200 (ulimit -n)",
+            ])
+            .expect_no_tps();
+        let errors = finished.stderr.matches("error: ").count();
+        assert_eq!(errors, 1, "{finished}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod status;
 mod supervise;
 mod threads;
 mod unheeded;
+mod watchdog;
 
 pub use signals::Signals;
 pub use status::ExitStatus;

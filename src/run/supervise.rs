@@ -16,6 +16,8 @@ use crate::server::ServerFacts;
 use crate::sqlstate::SqlState;
 use crate::worker::{Control, Notice};
 
+use super::watchdog::{self, Watch};
+
 /// What the main thread holds of the workers.
 pub struct Supervisor<'a> {
     /// Orders to them.
@@ -32,6 +34,14 @@ pub struct Supervisor<'a> {
     pub run: &'a RunContext,
     /// The server, which may have too few connections to give.
     pub server: &'a ServerFacts,
+}
+
+/// How far the workers are.
+#[derive(Default)]
+struct Workers {
+    ready: usize,
+    done: usize,
+    watch: Watch,
 }
 
 /// How the workers ended.
@@ -53,26 +63,18 @@ impl Supervisor<'_> {
     /// Sees the workers through from connecting to their end.
     pub fn watch(&self) -> Ending {
         let mut ending = Ending::default();
-        let (mut ready, mut done, mut signals) = (0, 0, 0);
-        while done < self.wakers.len() && !ending.abandoned {
+        let (mut state, mut signals) = (Workers::default(), 0);
+        while state.done < self.wakers.len() && !ending.abandoned {
             select! {
                 recv(self.notices) -> notice => match notice {
-                    Ok(Notice::Authenticated { endpoint, method }) => {
-                        ending.introduction.get_or_insert((endpoint, method));
-                    }
-                    Ok(Notice::Ready) => {
-                        ready += 1;
-                        if ready == self.wakers.len() && ending.may_start() {
-                            self.start();
-                            ending.started = true;
-                        }
-                    }
-                    Ok(Notice::ConnectFailed { client, report }) => {
-                        self.fail(client, report, &mut ending);
-                    }
-                    Ok(Notice::ClientAborted) => self.end_early(),
-                    Ok(Notice::Done) => done += 1,
+                    Ok(notice) => self.hear(notice, &mut state, &mut ending),
                     Err(_) => break,
+                },
+                recv(state.watch.answered) -> answer => {
+                    let answer = answer.unwrap_or_else(|_| Err("no thread to ask it".to_owned()));
+                    for message in state.watch.conclude(&answer, self.run) {
+                        let _ = self.reports.send(ToCollector::Message(message));
+                    }
                 },
                 recv(self.signals) -> signal => if let Ok(signal) = signal {
                     signals += 1;
@@ -82,6 +84,34 @@ impl Supervisor<'_> {
             }
         }
         ending
+    }
+
+    fn hear(&self, notice: Notice, state: &mut Workers, ending: &mut Ending) {
+        match notice {
+            Notice::Authenticated { endpoint, method } => {
+                ending.introduction.get_or_insert((endpoint, method));
+            }
+            Notice::Ready => {
+                state.ready += 1;
+                if state.ready == self.wakers.len() && ending.may_start() {
+                    self.start();
+                    ending.started = true;
+                }
+            }
+            Notice::ConnectFailed { client, report } => self.fail(client, report, ending),
+            Notice::ClientAborted => self.end_early(),
+            Notice::Overdue => {
+                if state.watch.heed_overdue(self.run.clock.now()) {
+                    self.control.take_census();
+                    self.wake();
+                }
+            }
+            Notice::Waits(waits) => state.watch.note(waits),
+            Notice::Done => state.done += 1,
+        }
+        let running = self.wakers.len() - state.done;
+        let inquire = |processes| watchdog::inquire(&self.run.target, processes);
+        state.watch.go_on(running, inquire);
     }
 
     /// Releases the clients: the measured window begins, at once or after ramp and warm-up.
@@ -104,13 +134,17 @@ impl Supervisor<'_> {
             Some(detail) => format!("{detail}\ncould not create connection for client {client}"),
             None => format!("could not create connection for client {client}"),
         };
-        let hint = match report.sqlstate {
-            SqlState::TOO_MANY_CONNECTIONS => connection_limit(self.server),
-            _ => None,
+        let message = match report.sqlstate {
+            SqlState::TOO_MANY_CONNECTIONS => {
+                let limits = connection_limits(self.server);
+                let (message, clients) = (report.message, self.run.plan.load.clients);
+                format!("{message} (client {client} of {clients}, SQLSTATE 53300{limits})")
+            }
+            _ => report.message,
         };
         ending.failure = Some(Error::Connect(Problem {
+            message,
             detail: Some(detail),
-            hint: hint.or(report.hint),
             ..report
         }));
         self.control.close(self.run.clock.now());
@@ -160,13 +194,23 @@ impl Ending {
 
 /// What is known of the limits when the server has no connection left. It is not said before that:
 /// a pooler may give more connections than its server has.
-fn connection_limit(server: &ServerFacts) -> Option<String> {
-    let limit = server.max_connections?;
-    let reserved = server.reserved_connections.unwrap_or(0);
-    Some(format!(
-        "The server's max_connections is {limit}, {reserved} of them reserved, and role and database \
-         may have limits of their own: use fewer clients (-c), or raise the limit."
-    ))
+fn connection_limits(server: &ServerFacts) -> String {
+    let mut limits = String::new();
+    if let Some(most) = server.max_connections {
+        let reserved = server.reserved_connections.unwrap_or(0);
+        limits.push_str(&format!(
+            "; max_connections is {most}, {reserved} of them reserved"
+        ));
+    }
+    for (whose, limit) in [
+        ("role", server.role_connections),
+        ("database", server.database_connections),
+    ] {
+        if let Some(most) = limit {
+            limits.push_str(&format!("; the limit of the {whose} is {most}"));
+        }
+    }
+    limits
 }
 
 /// Says that a worker has ended when it is dropped, so also when the thread panics.
@@ -235,5 +279,21 @@ mod tests {
         assert!(control.closed_at().is_some());
         let ends = WindowMoment::Ends(Timestamp::ZERO);
         assert_eq!(told.try_iter().collect::<Vec<_>>(), [ends]);
+    }
+
+    #[test]
+    fn only_limits_that_are_known_are_named() {
+        let mut server = ServerFacts::default();
+        assert_eq!(connection_limits(&server), "");
+        server.max_connections = Some(100);
+        server.reserved_connections = Some(3);
+        let of_server = "; max_connections is 100, 3 of them reserved";
+        assert_eq!(connection_limits(&server), of_server);
+        server.role_connections = Some(5);
+        server.database_connections = Some(7);
+        assert_eq!(
+            connection_limits(&server),
+            format!("{of_server}; the limit of the role is 5; the limit of the database is 7")
+        );
     }
 }

@@ -6,6 +6,7 @@
 
 mod activity;
 mod before;
+mod waiting;
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use postgres::{Client, SimpleQueryRow};
 
 pub use self::activity::{Activity, ActivityDelta};
 pub use self::before::before;
+pub use self::waiting::{ServerWaits, waits};
 use crate::console::Console;
 use crate::control::{rows, server_message};
 use crate::error::{Error, Report};
@@ -36,6 +38,10 @@ pub struct ServerFacts {
     pub max_connections: Option<u32>,
     /// Those of them that ordinary users do not get.
     pub reserved_connections: Option<u32>,
+    /// Connections that the role may have at once, if it has a limit of its own.
+    pub role_connections: Option<u32>,
+    /// Connections that the database takes at once, if it has a limit of its own.
+    pub database_connections: Option<u32>,
 }
 
 /// Settings as the control connection sees them.
@@ -102,6 +108,8 @@ pub fn facts(client: &mut Client) -> Result<ServerFacts, Error> {
         same_host: text("same_host").map(|value| value == "t"),
         max_connections: number("max_connections"),
         reserved_connections: number("reserved_connections"),
+        role_connections: number("role_connections"),
+        database_connections: number("database_connections"),
     })
 }
 
@@ -226,7 +234,11 @@ const FACTS: &str = "select \
      current_setting('max_connections', true) as max_connections, \
      coalesce(current_setting('superuser_reserved_connections', true)::int, 0) \
          + coalesce(current_setting('reserved_connections', true)::int, 0) \
-         as reserved_connections";
+         as reserved_connections, \
+     (select rolconnlimit from pg_catalog.pg_roles where rolname = session_user) \
+         as role_connections, \
+     (select datconnlimit from pg_catalog.pg_database where datname = current_database()) \
+         as database_connections";
 
 /// One row if the table is found, with the method only if it is partitioned.
 const PARTITIONS: &str = "select max(p.partstrat::text), count(i.inhrelid) \

@@ -3,10 +3,12 @@
 //! The only state that threads share. There is no barrier: it would hang when a connect fails
 //! elsewhere. Each worker is woken by a waker of its own after a value here has changed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::conninfo::Endpoint;
 use crate::time::Timestamp;
+
+use super::watchdog::Wait;
 
 /// Orders to all workers. Each is a moment; before it is given it lies at the end of time.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub struct Control {
     stopped_at: AtomicU64,
     /// Close everything now.
     closed_at: AtomicU64,
+    /// How often it has been asked who waits for the server.
+    censuses: AtomicU32,
 }
 
 impl Default for Control {
@@ -25,6 +29,7 @@ impl Default for Control {
             started_at: AtomicU64::new(u64::MAX),
             stopped_at: AtomicU64::new(u64::MAX),
             closed_at: AtomicU64::new(u64::MAX),
+            censuses: AtomicU32::new(0),
         }
     }
 }
@@ -44,6 +49,16 @@ impl Control {
     pub fn close(&self, moment: Timestamp) {
         self.stop(moment);
         self.closed_at.fetch_min(moment.nanos(), Ordering::AcqRel);
+    }
+
+    /// Asks each worker who waits for the server.
+    pub fn take_census(&self) {
+        self.censuses.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How often that has been asked.
+    pub fn censuses(&self) -> u32 {
+        self.censuses.load(Ordering::Acquire)
     }
 
     /// When the clients were released.
@@ -91,6 +106,10 @@ pub enum Notice {
     },
     /// A client was aborted in the run, which was to end the run.
     ClientAborted,
+    /// A client has waited for the server too long.
+    Overdue,
+    /// The answer to a census: who has waited too long, of this worker's clients.
+    Waits(Vec<Wait>),
     /// The thread has ended, well or in a panic. Said once, by whoever started it.
     Done,
 }

@@ -10,12 +10,14 @@ mod client;
 mod control;
 mod delay;
 mod headcount;
+mod ports;
 mod queue;
 mod recorder;
 mod shell;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod watchdog;
 mod window;
 
 use std::io;
@@ -27,6 +29,7 @@ use mio::{Events, Poll, Token, Waker};
 
 use crate::context::RunContext;
 use crate::error::system_words;
+use crate::program::Program;
 use crate::random::Generator;
 use crate::time::Timestamp;
 use crate::transport::{Link, cancel};
@@ -34,11 +37,15 @@ use crate::transport::{Link, cancel};
 use accounts::Accounts;
 use client::{Action, Client, Environment, Progress};
 pub use control::{Control, Notice};
+use delay::Delays;
 use headcount::Headcount;
+use ports::why_not_opened;
 use queue::{Queue, Ready};
 pub use recorder::{BATCH_EVENTS, Recorder};
 use shell::{ShellOutput, Shells};
 use timers::{Timers, Wake};
+use watchdog::Watchdog;
+pub use watchdog::{Place, Wait};
 use window::Window;
 
 /// Clients handled before newcomers are stamped. With 16 a saturated thread of 256 clients books
@@ -84,6 +91,9 @@ pub struct Worker {
     choose: Generator,
     accounts: Accounts,
     window: Window,
+    watchdog: Watchdog,
+    /// Censuses that were answered.
+    censuses: u32,
     /// When the poll reported what is being handled.
     stamp: Timestamp,
     headcount: Headcount,
@@ -136,6 +146,8 @@ impl Worker {
             timers,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             window: Window::default(),
+            watchdog: Watchdog::new(watchdog::PATIENCE),
+            censuses: 0,
             stamp: Timestamp::ZERO,
             headcount: Headcount::of(slots.iter().map(|slot| slot.client.progress())),
             cancelled: None,
@@ -161,6 +173,7 @@ impl Worker {
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         self.connect_all();
+        self.watch_over_waits();
         while self.headcount.any_running() {
             self.wait(&mut events)?;
             self.obey();
@@ -243,6 +256,7 @@ impl Worker {
                 Wake::WindowEnd => self.end_window(deadline),
                 Wake::CancelDue => self.cancel_all(),
                 Wake::CloseDue => self.for_all(|client, env| client.handle_close_due(env)),
+                Wake::WaitsDue => self.look_for_waits(stamp),
             }
         }
     }
@@ -273,6 +287,38 @@ impl Worker {
             self.window.closing = true;
             self.for_all(|client, env| client.handle_close_due(env));
         }
+        let censuses = self.control.censuses();
+        if self.censuses != censuses {
+            self.censuses = censuses;
+            self.answer_census();
+        }
+    }
+
+    /// Who waits long is told of, except under the name pgbench, which says nothing of it.
+    fn watch_over_waits(&mut self) {
+        match self.run.plan.program {
+            Program::Pgmark => self.look_for_waits(self.run.clock.now()),
+            Program::Pgbench => {}
+        }
+    }
+
+    fn look_for_waits(&mut self, now: Timestamp) {
+        let oldest = self.waits().map(|wait| wait.since).min();
+        let look = self.watchdog.look(now, oldest);
+        if look.overdue {
+            let _ = self.notices.send(Notice::Overdue);
+        }
+        self.timers.add(look.again_at, Wake::WaitsDue);
+    }
+
+    fn answer_census(&self) {
+        let (now, patience) = (self.run.clock.now(), self.watchdog.patience());
+        let overdue = self.waits().filter(|wait| now - wait.since >= patience);
+        let _ = self.notices.send(Notice::Waits(overdue.collect()));
+    }
+
+    fn waits(&self) -> impl Iterator<Item = Wait> {
+        self.slots.iter().filter_map(|slot| slot.client.wait())
     }
 
     fn start(&mut self, start: Timestamp) {
@@ -514,7 +560,7 @@ impl Worker {
                 self.slots[slot].client.open_again_at(retry_at);
             }
             Err(error) => {
-                let reason = system_words(&error);
+                let reason = why_not_opened(&error, self.slots[slot].generation > 0);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
             }
         }

@@ -31,6 +31,8 @@ pub enum Wake {
     CancelDue,
     /// Connections that are still open after that are closed.
     CloseDue,
+    /// A client may have waited for the server too long.
+    WaitsDue,
 }
 
 /// The deadlines of one thread, earliest first.

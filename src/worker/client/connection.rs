@@ -45,6 +45,10 @@ impl Attempt {
         attempt.is_some_and(|attempt| attempt.encryption == Encryption::Required)
     }
 
+    pub(super) fn started_at(&self) -> Timestamp {
+        self.started_at
+    }
+
     pub(super) fn deadline(&self) -> Timestamp {
         self.deadline.unwrap_or(Timestamp::MAX)
     }

@@ -21,6 +21,7 @@ mod reply;
 mod statements;
 mod timing;
 mod transaction;
+mod waiting;
 
 #[cfg(test)]
 mod simulation;
