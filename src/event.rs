@@ -363,14 +363,16 @@ pub enum ToCollector {
 
 /// What the main thread tells the collector. It has a channel of its own, without a bound: whoever
 /// takes signals must not wait for a log that takes no rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WindowMoment {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Announcement {
     /// The measured window begins (W1): sent once, before the clients are released, so that it is
     /// there before any transaction record.
-    Begins(Timestamp),
+    WindowBegins(Timestamp),
     /// The end of the window (E), where it is not that of the last transaction: a stop signal came,
     /// or an aborted client ended the run.
-    Ends(Timestamp),
+    WindowEnds(Timestamp),
+    /// A line for the user.
+    Message(Message),
 }
 
 #[cfg(test)]

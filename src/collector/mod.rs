@@ -26,8 +26,8 @@ use self::intervals::{Interval, Intervals};
 use self::progress::SoFar;
 use self::timeline::Timeline;
 use crate::event::{
-    Batch, CommandRecord, ConnectionRecord, Event, Level, Message, SpanKind, ToCollector,
-    TransactionRecord, WindowMoment, WorkerRecord,
+    Announcement, Batch, CommandRecord, ConnectionRecord, Event, Level, Message, SpanKind,
+    ToCollector, TransactionRecord, WorkerRecord,
 };
 use crate::plan::StopRule;
 use crate::result::{Connections, LogResult, Measured, Window};
@@ -139,12 +139,12 @@ impl Collector {
     pub fn run(
         mut self,
         reports: &Receiver<ToCollector>,
-        moments: &Receiver<WindowMoment>,
+        announcements: &Receiver<Announcement>,
         returns: &[Sender<Vec<Event>>],
     ) -> Measured {
         loop {
             let received = reports.recv_timeout(REDRAW);
-            moments.try_iter().for_each(|moment| self.hear(moment));
+            announcements.try_iter().for_each(|it| self.hear(it));
             match received {
                 Ok(report) => {
                     if let Some((worker, emptied)) = self.take(report)
@@ -170,19 +170,20 @@ impl Collector {
         None
     }
 
-    /// Hears where the measured window begins or ends.
-    pub fn hear(&mut self, moment: WindowMoment) {
-        match moment {
-            WindowMoment::Begins(begins) => {
+    /// Hears what the main thread says.
+    pub fn hear(&mut self, announcement: Announcement) {
+        match announcement {
+            Announcement::WindowBegins(begins) => {
                 self.begins = Some(begins);
                 self.logs
                     .iter_mut()
                     .for_each(|log| log.begin_window(begins));
             }
-            WindowMoment::Ends(ends) => {
+            Announcement::WindowEnds(ends) => {
                 self.told_end = Some(self.told_end.map_or(ends, |earlier| earlier.min(ends)));
                 self.logs.iter_mut().for_each(|log| log.end_window(ends));
             }
+            Announcement::Message(message) => self.console.message(&message),
         }
     }
 
@@ -668,7 +669,7 @@ mod tests {
                 complete_through: at(through_ms),
             })
         };
-        collector.hear(WindowMoment::Begins(at(0)));
+        collector.hear(Announcement::WindowBegins(at(0)));
         collector.take(batch(0, 100, 200, 2_500));
         assert_eq!(stderr.text(), "");
         collector.take(batch(1, 500, 900, 1_100));
@@ -817,13 +818,13 @@ mod tests {
             events,
             complete_through: at(1_000),
         });
-        let (teller, moments) = crossbeam_channel::unbounded();
+        let (teller, announcements) = crossbeam_channel::unbounded();
         teller
-            .send(WindowMoment::Begins(at(0)))
+            .send(Announcement::WindowBegins(at(0)))
             .expect("the receiver lives");
         sender.send(batch).expect("the receiver lives");
         drop(sender);
-        let measured = collector.run(&receiver, &moments, &[back]);
+        let measured = collector.run(&receiver, &announcements, &[back]);
         let emptied = returned.recv().expect("the batch came back");
         assert!(emptied.is_empty() && emptied.capacity() == capacity);
         assert_eq!((measured.total.processed, measured.workers.len()), (1, 1));

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::{Collector, CollectorPlan, Log, LogContext, Progress};
 use crate::event::testing::processed;
 use crate::event::{
-    Batch, ClientEnd, ClientRecord, CommandRecord, ConnectionRecord, Event, Phase, SpanKind,
-    ToCollector, TransactionRecord, WindowMoment,
+    Announcement, Batch, ClientEnd, ClientRecord, CommandRecord, ConnectionRecord, Event, Phase,
+    SpanKind, ToCollector, TransactionRecord,
 };
 use crate::plan::StopRule;
 use crate::result::Measured;
@@ -225,7 +225,7 @@ impl Story {
             .partition(|(_, event)| is_initial_connect(event));
         let before = before.into_iter().map(|(_, event)| event).collect();
         collector.take(batch(before, at(0)));
-        collector.hear(WindowMoment::Begins(at(0)));
+        collector.hear(Announcement::WindowBegins(at(0)));
         for part in after.chunk_by(|(a, _), (b, _)| tenths(*a) == tenths(*b)) {
             let through = part.last().map_or(at(0), |(moment, _)| *moment);
             collector.take(batch(
@@ -234,7 +234,7 @@ impl Story {
             ));
         }
         if let Some(end) = self.told_end {
-            collector.hear(WindowMoment::Ends(end));
+            collector.hear(Announcement::WindowEnds(end));
         }
         collector.finish()
     }

@@ -11,7 +11,7 @@ use mio::Waker;
 use crate::conninfo::Endpoint;
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::WindowMoment;
+use crate::event::Announcement;
 use crate::server::ServerFacts;
 use crate::sqlstate::SqlState;
 use crate::worker::{Control, Notice};
@@ -29,7 +29,7 @@ pub struct Supervisor<'a> {
     /// Stop signals.
     pub signals: &'a Receiver<Signal>,
     /// The way to the collector; sending on it never waits.
-    pub moments: Sender<WindowMoment>,
+    pub announcements: Sender<Announcement>,
     /// What is run.
     pub run: &'a RunContext,
     /// The server, which may have too few connections to give.
@@ -73,7 +73,7 @@ impl Supervisor<'_> {
                 recv(state.watch.answered) -> answer => {
                     let answer = answer.unwrap_or_else(|_| Err("no thread to ask it".to_owned()));
                     for message in state.watch.conclude(&answer, self.run) {
-                        let _ = self.reports.send(ToCollector::Message(message));
+                        let _ = self.announcements.send(Announcement::Message(message));
                     }
                 },
                 recv(self.signals) -> signal => if let Ok(signal) = signal {
@@ -121,7 +121,7 @@ impl Supervisor<'_> {
         if let Some(schedule) = &self.run.schedule {
             schedule.start(now, begins);
         }
-        let _ = self.moments.send(WindowMoment::Begins(begins));
+        let _ = self.announcements.send(Announcement::WindowBegins(begins));
         self.control.start(now);
         self.wake();
     }
@@ -156,7 +156,7 @@ impl Supervisor<'_> {
         let now = self.run.clock.now();
         match signals {
             1 if ending.started => {
-                let _ = self.moments.send(WindowMoment::Ends(now));
+                let _ = self.announcements.send(Announcement::WindowEnds(now));
                 self.control.stop(now);
             }
             1 | 2 => self.control.close(now),
@@ -168,7 +168,7 @@ impl Supervisor<'_> {
     /// A client was aborted, and that was to end the run.
     fn end_early(&self) {
         let now = self.run.clock.now();
-        let _ = self.moments.send(WindowMoment::Ends(now));
+        let _ = self.announcements.send(Announcement::WindowEnds(now));
         self.control.close(now);
         self.wake();
     }
@@ -253,14 +253,14 @@ mod tests {
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).unwrap());
         let (notices, noticed) = unbounded();
         let (sender, signals) = unbounded();
-        let (moments, told) = unbounded();
+        let (announcements, told) = unbounded();
         let control = Control::default();
         let supervisor = Supervisor {
             control: &control,
             wakers: vec![waker],
             notices: noticed,
             signals: &signals,
-            moments,
+            announcements,
             run: &run,
             server: &ServerFacts::default(),
         };
@@ -273,11 +273,11 @@ mod tests {
             }
             (begins, watching.join().unwrap())
         });
-        assert_eq!(begins, Ok(WindowMoment::Begins(Timestamp::ZERO)));
+        assert_eq!(begins, Ok(Announcement::WindowBegins(Timestamp::ZERO)));
         assert!(ending.started && ending.abandoned);
         assert_eq!(ending.interrupted, Some(Signal::Interrupt));
         assert!(control.closed_at().is_some());
-        let ends = WindowMoment::Ends(Timestamp::ZERO);
+        let ends = Announcement::WindowEnds(Timestamp::ZERO);
         assert_eq!(told.try_iter().collect::<Vec<_>>(), [ends]);
     }
 

@@ -11,7 +11,7 @@ use crate::collector::{Collector, CollectorPlan, Log, Progress};
 use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
-use crate::event::{Event, ToCollector, WindowMoment};
+use crate::event::{Announcement, Event, ToCollector};
 use crate::program::Program;
 use crate::result::Measured;
 use crate::schedule::Schedule;
@@ -49,7 +49,7 @@ pub(super) fn drive(
     console: &Console,
 ) -> Result<Driven, Error> {
     let (reports, incoming) = bounded(WAITING_BATCHES);
-    let (moments, told) = unbounded();
+    let (announcements, told) = unbounded();
     let (notices, noticed) = unbounded();
     let control = Arc::new(Control::default());
     let threads = 0..run.plan.load.threads;
@@ -71,7 +71,7 @@ pub(super) fn drive(
         wakers,
         notices: noticed,
         signals: signals.received(),
-        moments,
+        announcements,
         run,
         server,
     }
@@ -146,14 +146,14 @@ fn collector(run: &RunContext, logs: Vec<Box<dyn Log>>, console: &Console) -> Co
 fn spawn_collector(
     collector: Collector,
     incoming: Receiver<ToCollector>,
-    moments: Receiver<WindowMoment>,
+    announcements: Receiver<Announcement>,
     returns: Vec<Sender<Vec<Event>>>,
 ) -> Result<Receiver<Measured>, Error> {
     let (sender, collected) = bounded(1);
     std::thread::Builder::new()
         .name("collector".to_owned())
         .spawn(move || {
-            let _ = sender.send(collector.run(&incoming, &moments, &returns));
+            let _ = sender.send(collector.run(&incoming, &announcements, &returns));
         })
         .map_err(|error| Error::no_thread(&error))?;
     Ok(collected)

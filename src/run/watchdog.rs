@@ -40,9 +40,14 @@ pub(super) type Answer = Result<ServerWaits, String>;
 enum Stage {
     Quiet,
     /// The workers are asked, and so many have answered.
-    Census { answers: usize, waits: Vec<Wait> },
+    Census {
+        answers: usize,
+        waits: Vec<Wait>,
+    },
     /// The server is asked.
-    Inquiry { waits: Vec<Wait> },
+    Inquiry {
+        waits: Vec<Wait>,
+    },
 }
 
 impl Default for Watch {
@@ -140,7 +145,9 @@ pub(super) fn inquire(target: &Target, process_ids: Vec<i32>) -> Receiver<Answer
                 .spawn(move || done.send(ask()));
             let silent = |_| format!("it did not answer within {} s", INQUIRY.as_secs());
             let answer = match asking {
-                Ok(_) => asked.recv_timeout(INQUIRY).unwrap_or_else(|e| Err(silent(e))),
+                Ok(_) => asked
+                    .recv_timeout(INQUIRY)
+                    .unwrap_or_else(|e| Err(silent(e))),
                 Err(error) => Err(format!("no thread to ask it: {error}")),
             };
             let _ = sender.send(answer);
@@ -210,7 +217,10 @@ fn server_side(answer: &Answer) -> String {
         .iter()
         .map(|(event, count)| format!("{event} {count}"))
         .collect();
-    let mut text = format!("the server waits for (pg_stat_activity): {}", events.join(", "));
+    let mut text = format!(
+        "the server waits for (pg_stat_activity): {}",
+        events.join(", ")
+    );
     if !waits.blockers.is_empty() {
         let blockers = waits.blockers.join(", ");
         text.push_str(&format!("; blocked by process {blockers}"));

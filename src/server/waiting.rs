@@ -33,9 +33,8 @@ pub fn waits(client: &mut Client, process_ids: &[i32]) -> Result<ServerWaits, St
         return Ok(ServerWaits::default());
     }
     let ids = ids.join(",");
-    let mut ask = |statement: String| {
-        rows(client, &statement).map_err(|error| server_message(&error))
-    };
+    let mut ask =
+        |statement: String| rows(client, &statement).map_err(|error| server_message(&error));
     let events = ask(format!(
         "select coalesce(wait_event_type || ' ' || wait_event, state, 'unknown'), count(*) \
          from pg_catalog.pg_stat_activity where pid in ({ids}) \

@@ -37,7 +37,6 @@ use crate::transport::{Link, cancel};
 use accounts::Accounts;
 use client::{Action, Client, Environment, Progress};
 pub use control::{Control, Notice};
-use delay::Delays;
 use headcount::Headcount;
 use ports::why_not_opened;
 use queue::{Queue, Ready};

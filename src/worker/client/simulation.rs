@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, unbounded};
 use super::tests::{context, done, error, load, message, ready};
 use super::*;
 use crate::collector::{Collector, CollectorPlan, Progress as Shown};
-use crate::event::{ToCollector, WindowMoment};
+use crate::event::{Announcement, ToCollector};
 use crate::plan::{Load, StopRule};
 use crate::result::Measured;
 
@@ -60,7 +60,7 @@ struct Simulation {
     told: Vec<SqlState>,
     notices: Sender<Notice>,
     reports: Receiver<ToCollector>,
-    moments: Vec<WindowMoment>,
+    moments: Vec<Announcement>,
 }
 
 /// Runs `SELECT 1;` with one client for each treatment. The clients are released at 1 s, or when
@@ -116,7 +116,7 @@ impl Simulation {
             schedule.start(start, start + lead_in);
         }
         let begins = Timestamp::from_nanos(start) + lead_in;
-        self.moments.push(WindowMoment::Begins(begins));
+        self.moments.push(Announcement::WindowBegins(begins));
         self.window = Window::starting_at(Timestamp::from_nanos(start), &self.run.plan.load);
         for client in 0..self.clients.len() {
             self.plan(start, client, Happening::Start);
@@ -154,7 +154,7 @@ impl Simulation {
                     if !self.window.stopping {
                         let moment = Timestamp::from_nanos(now);
                         self.window.stop(moment);
-                        self.moments.push(WindowMoment::Ends(moment));
+                        self.moments.push(Announcement::WindowEnds(moment));
                     }
                     self.input(now, client, Client::handle_stop);
                 }

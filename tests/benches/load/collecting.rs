@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pgmark::collector::{Collector, CollectorPlan, LogContext, Progress, open_log};
 use pgmark::event::{
-    Batch, Event, Outcome, Phase, SqlState, ToCollector, TransactionRecord, WindowMoment,
+    Announcement, Batch, Event, Outcome, Phase, SqlState, ToCollector, TransactionRecord,
 };
 use pgmark::plan::{CsvStyle, LogFormat, LogPlan, LogRows, LogTime, StopRule};
 use pgmark::time::{Clock, Timestamp};
@@ -18,7 +18,7 @@ const CLIENTS: u64 = 16;
 pub fn time_a_transaction(log: Option<&Path>, transactions: u64) -> Duration {
     let mut collector = collector(log);
     let at = Timestamp::from_nanos;
-    collector.hear(WindowMoment::Begins(at(0)));
+    collector.hear(Announcement::WindowBegins(at(0)));
     let mut events = Vec::with_capacity(BATCH as usize);
     let started = Instant::now();
     for first in (0..transactions).step_by(BATCH as usize) {
