@@ -227,3 +227,101 @@ fn server_side(answer: &Answer) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use crossbeam_channel::unbounded;
+
+    use super::*;
+    use crate::options::tests::run_plan;
+    use crate::time::Clock;
+    use crate::transport::look_up;
+    use crate::values::ValueSources;
+
+    fn run_of_five() -> RunContext {
+        let target = Target::plain(Vec::new(), "someone", "bench");
+        let addresses = look_up::addresses(&target);
+        let (plan, values) = (run_plan("-S -c 5 -j 2"), ValueSources::default());
+        let run = RunContext::new(plan, target, addresses, values, 1, Clock::manual(0));
+        run.clock.set(Timestamp::ZERO + Duration::from_secs(100));
+        run
+    }
+
+    fn wait(client: u32, since_s: u64, place: Place) -> Wait {
+        Wait {
+            client,
+            since: Timestamp::ZERO + Duration::from_secs(since_s),
+            place,
+            process_id: Some(client.cast_signed() + 1000),
+        }
+    }
+
+    const FIRST_COMMAND: Place = Place::Command {
+        script: 0,
+        command: 0,
+    };
+
+    #[test]
+    fn who_waits_for_what_is_told_from_both_sides_and_then_not_again_at_once() {
+        let run = run_of_five();
+        let mut watch = Watch::default();
+        assert!(watch.heed_overdue(run.clock.now()));
+        assert!(!watch.heed_overdue(run.clock.now()), "it is being asked");
+        let (_answers, receiver) = unbounded();
+        let mut asked = Vec::new();
+        watch.note(vec![wait(4, 30, FIRST_COMMAND), wait(2, 35, FIRST_COMMAND)]);
+        watch.go_on(2, |_| panic!("one worker has not answered"));
+        watch.note(vec![wait(1, 39, Place::Connecting)]);
+        watch.go_on(2, |processes| {
+            asked = processes;
+            receiver
+        });
+        assert_eq!(asked, [1004, 1002, 1001]);
+
+        let answer = Ok(ServerWaits {
+            events: vec![("Lock transactionid".to_owned(), 2)],
+            blockers: vec!["17 (psql, idle in transaction)".to_owned()],
+        });
+        let told = watch.conclude(&answer, &run);
+        let texts: Vec<&str> = told.iter().map(|message| message.text.as_str()).collect();
+        assert_eq!(
+            texts[0],
+            "3 of 5 clients have waited for the server for more than 61 s, client 4 the longest: 70 s"
+        );
+        assert!(
+            texts[1].starts_with("2 in select-only, line 1: "),
+            "{texts:?}"
+        );
+        assert!(texts[1].ends_with("\n1 in connecting"), "{texts:?}");
+        assert_eq!(
+            texts[2],
+            "the server waits for (pg_stat_activity): Lock transactionid 2; blocked by process 17 \
+             (psql, idle in transaction)"
+        );
+        assert!(
+            !watch.heed_overdue(run.clock.now()),
+            "it has just been told"
+        );
+        run.clock.set(Timestamp::ZERO + Duration::from_secs(136));
+        assert!(watch.heed_overdue(run.clock.now()));
+    }
+
+    #[test]
+    fn nobody_who_waits_is_nothing_to_ask_and_a_server_that_cannot_be_asked_is_said_to_be_so() {
+        let run = run_of_five();
+        let mut watch = Watch::default();
+        assert!(watch.heed_overdue(run.clock.now()));
+        watch.note(Vec::new());
+        watch.go_on(1, |_| panic!("nobody waits"));
+
+        assert!(watch.heed_overdue(run.clock.now()));
+        watch.note(vec![wait(0, 1, Place::Greeting)]);
+        watch.go_on(1, |_| unbounded().1);
+        let told = watch.conclude(&Err("it is busy".to_owned()), &run);
+        let last = &told.last().expect("something is said").text;
+        assert_eq!(
+            last,
+            "the server could not be asked what it waits for: it is busy"
+        );
+    }
+}
