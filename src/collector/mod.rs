@@ -183,6 +183,16 @@ impl Collector {
                 self.told_end = Some(self.told_end.map_or(ends, |earlier| earlier.min(ends)));
                 self.logs.iter_mut().for_each(|log| log.end_window(ends));
             }
+            Announcement::Checkpoints { at, begun } => {
+                self.logs
+                    .iter_mut()
+                    .for_each(|log| log.checkpoints(at, begun));
+            }
+            Announcement::CheckpointsUnknown => {
+                self.logs
+                    .iter_mut()
+                    .for_each(|log| log.checkpoints_unknown());
+            }
             Announcement::Message(message) => self.console.message(&message),
         }
     }

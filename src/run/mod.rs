@@ -3,6 +3,7 @@
 //!
 //! Every step here may block and be friendly; nothing here is measured.
 
+mod checkpoints;
 mod cluster;
 mod facts;
 mod limits;

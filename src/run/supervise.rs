@@ -16,6 +16,7 @@ use crate::server::ServerFacts;
 use crate::sqlstate::SqlState;
 use crate::worker::{Control, Notice};
 
+use super::checkpoints::CheckpointWatch;
 use super::watchdog::{self, Watch};
 
 /// What the main thread holds of the workers.
@@ -31,7 +32,7 @@ pub struct Supervisor<'a> {
     /// The way to the collector; sending on it never waits.
     pub announcements: Sender<Announcement>,
     /// What is run.
-    pub run: &'a RunContext,
+    pub run: &'a Arc<RunContext>,
     /// The server, which may have too few connections to give.
     pub server: &'a ServerFacts,
 }
@@ -42,6 +43,7 @@ struct Workers {
     ready: usize,
     done: usize,
     watch: Watch,
+    checkpoints: Option<CheckpointWatch>,
 }
 
 /// How the workers ended.
@@ -95,6 +97,11 @@ impl Supervisor<'_> {
                 state.ready += 1;
                 if state.ready == self.wakers.len() && ending.may_start() {
                     self.start();
+                    state.checkpoints = CheckpointWatch::begin(
+                        self.run,
+                        self.server.version_num,
+                        self.announcements.clone(),
+                    );
                     ending.started = true;
                 }
             }
@@ -241,14 +248,14 @@ mod tests {
     fn every_signal_is_obeyed_while_neither_collector_nor_workers_hear_anything() {
         let target = Target::plain(Vec::new(), "someone", "bench");
         let addresses = look_up::addresses(&target);
-        let run = RunContext::new(
+        let run = Arc::new(RunContext::new(
             run_plan("-S"),
             target,
             addresses,
             ValueSources::default(),
             1,
             Clock::manual(0),
-        );
+        ));
         let poll = Poll::new().unwrap();
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).unwrap());
         let (notices, noticed) = unbounded();
