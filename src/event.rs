@@ -258,6 +258,8 @@ pub struct ClientRecord {
     pub end: ClientEnd,
     /// Time inside `\sleep` within the measured window, ns.
     pub think_ns: u64,
+    /// Time spent waiting for slots of the schedule within the measured window, ns.
+    pub slot_wait_ns: u64,
 }
 
 /// How a client ended.

@@ -391,9 +391,16 @@ impl<'a> Summary<'a> {
     fn connections(&mut self) {
         let measured = self.measured;
         if let Some(time) = measured.time_of_a_client() {
+            let slots = match self.facts.schedule {
+                Some(_) => {
+                    let percent = time.waiting_for_slots * 100.0;
+                    format!("{percent:.1}% waiting for its slot, ")
+                }
+                None => String::new(),
+            };
             line!(
                 self,
-                "time of a client = {:.1}% connecting, {:.1}% in transactions, {:.1}% in pgmark",
+                "time of a client = {:.1}% connecting, {:.1}% in transactions, {slots}{:.1}% in pgmark",
                 time.connecting * 100.0,
                 time.in_transactions * 100.0,
                 time.in_pgmark * 100.0

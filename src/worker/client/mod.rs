@@ -124,6 +124,8 @@ pub struct Client {
     /// Those of them that count towards the number to be done.
     counted: u64,
     think_ns: u64,
+    /// Time spent waiting for slots within the measured window, ns.
+    slot_wait_ns: u64,
     /// When something was last sent.
     sent_at: Timestamp,
     /// Whether the stamp of the present wake-up has not been answered by a begin or send yet.
@@ -154,7 +156,11 @@ enum State {
     /// It goes on looking for a slot that is not too old in its next turn.
     Skipping,
     /// Its slot in the schedule comes at this moment.
-    Throttled { until: Timestamp },
+    Throttled {
+        /// Since this moment.
+        since: Timestamp,
+        until: Timestamp,
+    },
     /// A transaction is under way.
     Working(Work),
     /// The socket is being closed.
@@ -210,6 +216,7 @@ impl Client {
             number: 0,
             counted: 0,
             think_ns: 0,
+            slot_wait_ns: 0,
             sent_at: Timestamp::ZERO,
             unanswered: false,
             launched: run.plan.load.reconnect,
@@ -253,7 +260,7 @@ impl Client {
             State::Backlogged { until } => until.min(self.attempt.deadline()),
             State::Connecting => self.attempt.deadline(),
             State::Ramping { until }
-            | State::Throttled { until }
+            | State::Throttled { until, .. }
             | State::Working(Work::Sleeping { until, .. }) => until,
             State::Idle
             | State::Greeting { .. }
@@ -301,7 +308,8 @@ impl Client {
     pub fn handle_timeout(&mut self, env: &mut Environment<'_>) {
         match self.state {
             State::Choosing | State::Ramping { .. } => self.next_transaction(env),
-            State::Throttled { .. } => {
+            State::Throttled { since, until } => {
+                self.slot_wait_ns += env.window.overlap_ns(since, until);
                 self.unanswered = true;
                 self.approach(env);
             }
@@ -369,6 +377,7 @@ impl Client {
             ended_at: at,
             end,
             think_ns: self.think_ns,
+            slot_wait_ns: self.slot_wait_ns,
         }));
     }
 }

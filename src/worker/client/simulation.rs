@@ -237,7 +237,7 @@ impl Simulation {
             commands: Vec::new(),
             stop: load.stop,
             rate: None,
-            lead_in: load.lead_in.total(),
+            lead_in: load.lead_in,
             latency_limit: None,
             with_retries: false,
             progress: Shown::Silent,
