@@ -10,7 +10,6 @@ pub use pgbench::{DerivedLatency, PgbenchFigures};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::conninfo::TlsVersion;
 use crate::error::Signal;
 use crate::event::{ClientEnd, WorkerRecord};
 use crate::plan::{Partitioning, QueryMode, StopRule, SummaryPlan};
@@ -102,12 +101,12 @@ pub struct ScriptFacts {
 }
 
 /// By what means clients connect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Over what.
     pub transport: Transport,
-    /// How it is encrypted, if it is.
-    pub tls: Option<TlsVersion>,
+    /// Protocol and cipher, if it is encrypted.
+    pub tls: Option<String>,
     /// `trust`, `scram-sha-256` and the like.
     pub authentication: &'static str,
 }

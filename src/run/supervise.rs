@@ -46,6 +46,17 @@ struct Workers {
     checkpoints: Option<CheckpointWatch>,
 }
 
+/// How the first client was let in.
+#[derive(Debug)]
+pub struct Introduction {
+    /// Where.
+    pub endpoint: Endpoint,
+    /// Protocol and cipher, if the connection is encrypted.
+    pub tls: Option<String>,
+    /// How it was authenticated.
+    pub method: &'static str,
+}
+
 /// How the workers ended.
 #[derive(Debug, Default)]
 pub struct Ending {
@@ -56,7 +67,7 @@ pub struct Ending {
     /// An initial connection failed, so that there was no run.
     pub failure: Option<Error>,
     /// Where the first client was let in, and how it was authenticated.
-    pub introduction: Option<(Endpoint, &'static str)>,
+    pub introduction: Option<Introduction>,
     /// The user did not want to wait any longer.
     pub abandoned: bool,
 }
@@ -90,8 +101,16 @@ impl Supervisor<'_> {
 
     fn hear(&self, notice: Notice, state: &mut Workers, ending: &mut Ending) {
         match notice {
-            Notice::Authenticated { endpoint, method } => {
-                ending.introduction.get_or_insert((endpoint, method));
+            Notice::Authenticated {
+                endpoint,
+                tls,
+                method,
+            } => {
+                ending.introduction.get_or_insert(Introduction {
+                    endpoint,
+                    tls,
+                    method,
+                });
             }
             Notice::Ready => {
                 state.ready += 1;
