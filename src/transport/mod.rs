@@ -24,6 +24,8 @@ pub mod cancel;
 mod keepalive;
 pub mod look_up;
 pub mod peer;
+#[cfg(test)]
+mod tests;
 
 /// What a client says to ask for encryption (SSLRequest): length and code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
