@@ -219,6 +219,79 @@ pub struct ConnectionRecord {
     pub finished_at: Timestamp,
 }
 
+/// Something that a client without a connection went through. Sent only where such clients go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossRecord {
+    /// Global number of the client, from 0.
+    pub client: u32,
+    /// When it was noticed.
+    pub at: Timestamp,
+    /// What it was.
+    pub step: LossStep,
+    /// Why, as far as it is known.
+    pub cause: LossCause,
+}
+
+/// What happens to a client without a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossStep {
+    /// Its connection was lost.
+    Lost,
+    /// It tried to make another one and failed.
+    TryFailed,
+}
+
+/// Why a connection was lost, or could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LossCause {
+    /// The server said so.
+    SqlState(SqlState),
+    /// Nobody listens there.
+    Refused,
+    /// The peer broke it off.
+    Reset,
+    /// The peer closed it without a word.
+    Closed,
+    /// There was no answer in time.
+    TimedOut,
+    /// The socket's file is not there.
+    NoSocket,
+    /// Something else.
+    Other,
+}
+
+impl LossCause {
+    /// The cause behind the words of an error of the system or of ours.
+    pub fn of_words(words: &str) -> Self {
+        let lower = words.to_lowercase();
+        let known = [
+            ("connection refused", LossCause::Refused),
+            ("connection reset", LossCause::Reset),
+            ("broken pipe", LossCause::Reset),
+            ("no such file", LossCause::NoSocket),
+            ("timed out", LossCause::TimedOut),
+            ("timeout expired", LossCause::TimedOut),
+            ("closed the connection", LossCause::Closed),
+        ];
+        let found = known.iter().find(|(words, _)| lower.contains(words));
+        found.map_or(LossCause::Other, |(_, cause)| *cause)
+    }
+}
+
+impl std::fmt::Display for LossCause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            LossCause::SqlState(sqlstate) => sqlstate.as_str(),
+            LossCause::Refused => "connection refused",
+            LossCause::Reset => "connection reset",
+            LossCause::Closed => "connection closed",
+            LossCause::TimedOut => "timeout",
+            LossCause::NoSocket => "no socket",
+            LossCause::Other => "other",
+        })
+    }
+}
+
 /// What became of one execution of a command. Sent only where commands are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandRecord {
@@ -309,6 +382,8 @@ pub enum Event {
     Command(CommandRecord),
     /// A client connected, failed to, or disconnected.
     Connection(ConnectionRecord),
+    /// A client was without a connection.
+    Loss(LossRecord),
     /// A client is done.
     ClientDone(ClientRecord),
     /// The thread is done: its last event.

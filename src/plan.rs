@@ -248,6 +248,8 @@ pub struct Load {
     pub finish_within: Option<Duration>,
     /// A new connection for each transaction (`-C`).
     pub reconnect: bool,
+    /// A client that loses its connection makes another one and goes on (`--reconnect-on-loss`).
+    pub reconnect_on_loss: bool,
     /// Transactions slower than this are counted as late.
     pub latency_limit: Option<Duration>,
     /// Times a transaction may be started in all; `None` is unlimited.
@@ -267,6 +269,7 @@ impl Load {
             lead_in: LeadIn::default(),
             finish_within: None,
             reconnect: false,
+            reconnect_on_loss: false,
             latency_limit: None,
             max_tries: Some(1),
             on_error: OnError::default(),

@@ -8,6 +8,7 @@
 mod console;
 mod intervals;
 mod log;
+mod outages;
 mod progress;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,6 +24,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 
 use self::console::Console;
 use self::intervals::{Interval, Intervals};
+use self::outages::OutageWatch;
 use self::progress::SoFar;
 use self::timeline::Timeline;
 use crate::event::{
@@ -57,6 +59,8 @@ pub struct CollectorPlan {
     pub latency_limit: Option<Duration>,
     /// Whether a transaction may be tried again, so that retries are worth showing.
     pub with_retries: bool,
+    /// Clients that lose their connections go on, and outages are reported.
+    pub watches_outages: bool,
     /// What is shown while the run goes on.
     pub progress: Progress,
 }
@@ -85,6 +89,7 @@ pub struct Collector {
     /// Intervals of the time before the window, from the release of the clients.
     lead_in_intervals: Option<Intervals>,
     so_far: SoFar,
+    outages: Option<OutageWatch>,
 }
 
 /// How long to wait for a report before the live line is redrawn.
@@ -135,6 +140,7 @@ impl Collector {
                 (true | false, _) => None,
             },
             so_far: SoFar::default(),
+            outages: plan.watches_outages.then(|| OutageWatch::new(plan.clients)),
             plan,
         }
     }
@@ -181,6 +187,9 @@ impl Collector {
         match announcement {
             Announcement::WindowBegins(begins) => {
                 self.begins = Some(begins);
+                if let Some(outages) = &mut self.outages {
+                    outages.begin_window(begins);
+                }
                 self.logs
                     .iter_mut()
                     .for_each(|log| log.begin_window(begins));
@@ -231,6 +240,7 @@ impl Collector {
             connections: self.connections,
             workers: self.workers,
             series: self.series,
+            outages: self.outages.map(|outages| outages.finish(ends)),
             logs,
         }
     }
@@ -247,6 +257,11 @@ impl Collector {
                 Event::Try(record) => self.logs.iter_mut().for_each(|log| log.tried(&record)),
                 Event::Connection(span) => self.connection(span),
                 Event::Command(record) => self.command(&record),
+                Event::Loss(record) => {
+                    if let Some(outages) = &mut self.outages {
+                        outages.loss(&record);
+                    }
+                }
                 Event::ClientDone(record) => self.clients[record.client as usize].done(record),
                 Event::WorkerDone(record) => self.worker_done(record),
             }
@@ -268,6 +283,9 @@ impl Collector {
             log.transaction(worker, record);
         }
         self.clients[record.client as usize].transaction(record);
+        if let Some(outages) = &mut self.outages {
+            outages.transaction(record);
+        }
         match record.phase.is_measured() {
             true => self.transaction_in_window(record),
             false => self.transaction_before_window(record),
@@ -355,6 +373,9 @@ impl Collector {
         if known == Timestamp::MAX {
             return;
         }
+        if let Some(outages) = &mut self.outages {
+            outages.complete_through(known);
+        }
         self.show_lead_in(known);
         let known_ns = known.nanos_since(begins);
         while let Some(closed) = self.intervals.as_mut().and_then(|i| i.close_next(known_ns)) {
@@ -401,7 +422,13 @@ impl Collector {
                 self.console.line(&line);
             }
             Progress::Live => {
-                let line = progress::live_line(interval, &self.so_far, &self.plan);
+                let ends =
+                    self.begins.unwrap_or_default() + Duration::from_nanos(interval.ends_ns());
+                let outage = self.outages.as_ref().and_then(|outages| outages.now(ends));
+                let line = match outage {
+                    Some(outage) => progress::outage_line(interval, &outage, &self.plan),
+                    None => progress::live_line(interval, &self.so_far, &self.plan),
+                };
                 self.console.show(line);
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::CollectorPlan;
 use super::intervals::Interval;
+use super::outages::OutageNow;
 use crate::plan::{LeadIn, ProgressPlan, StopRule};
 
 /// How a run shows that it goes on.
@@ -90,13 +91,7 @@ impl SoFar {
 /// done is known there, and what was skipped in the run if there is a limit.
 pub(super) fn live_line(interval: &Interval, so_far: &SoFar, plan: &CollectorPlan) -> String {
     let elapsed_s = interval.ends_ns() as f64 / 1e9;
-    let place = match plan.stop {
-        StopRule::Time(whole) => {
-            let whole = format!("{:.0}", whole.as_secs_f64());
-            format!("{elapsed_s:>0$.0}/{whole} s", whole.len() + 1)
-        }
-        StopRule::Transactions(_) => format!("{elapsed_s:.0} s"),
-    };
+    let place = place(elapsed_s, plan.stop);
     let stats = &interval.kept;
     let per_second = interval.per_second(stats.processed);
     let mean = three_digits_ms(stats.latency.mean_ns());
@@ -120,6 +115,31 @@ pub(super) fn live_line(interval: &Interval, so_far: &SoFar, plan: &CollectorPla
         }
     };
     cut(format!("[{place}] {figures}  {} failed", so_far.failed))
+}
+
+/// How far the run is, `25/60 s` or, where its end is no time, `25 s`.
+fn place(elapsed_s: f64, stop: StopRule) -> String {
+    match stop {
+        StopRule::Time(whole) => {
+            let whole = format!("{:.0}", whole.as_secs_f64());
+            format!("{elapsed_s:>0$.0}/{whole} s", whole.len() + 1)
+        }
+        StopRule::Transactions(_) => format!("{elapsed_s:.0} s"),
+    }
+}
+
+/// `[ 27/60 s] OUTAGE 2.0 s  0 of 8 connected  170 tries  last: 57P03`: nothing has completed for so
+/// long, since clients lost their connections.
+pub(super) fn outage_line(interval: &Interval, outage: &OutageNow, plan: &CollectorPlan) -> String {
+    cut(format!(
+        "[{}] OUTAGE {:.1} s  {} of {} connected  {} tries  last: {}",
+        place(interval.ends_ns() as f64 / 1e9, plan.stop),
+        outage.silent_ns as f64 / 1e9,
+        outage.clients.saturating_sub(outage.away),
+        outage.clients,
+        outage.tries,
+        outage.latest,
+    ))
 }
 
 /// `[warm-up 12/30 s] 5402 tps  lat 1.45  p99 2.91 ms`, or `ramp` before that: rate and latencies of
@@ -168,7 +188,7 @@ fn cut(mut line: String) -> String {
 mod tests {
     use super::*;
     use crate::collector::testing::{Story, at, transaction};
-    use crate::event::{Outcome, TransactionRecord};
+    use crate::event::{LossCause, Outcome, SqlState, TransactionRecord};
     use crate::stats::Stats;
 
     fn interval(ends_s: u64, latencies_ms: &[i64]) -> Interval {
@@ -281,6 +301,22 @@ mod tests {
         assert_eq!(live_line(&last, &so_far, &plan).len(), LIVE_WIDTH);
         plan.rate = Some(f64::MAX);
         assert_eq!(live_line(&last, &so_far, &plan).len(), LIVE_WIDTH);
+    }
+
+    #[test]
+    fn an_outage_has_a_line_of_its_own() {
+        let outage = OutageNow {
+            silent_ns: 2_000_000_000,
+            away: 8,
+            clients: 8,
+            tries: 170,
+            latest: LossCause::SqlState(SqlState(*b"57P03")),
+        };
+        let plan = Story::of_seconds(8, 60).plan;
+        assert_eq!(
+            outage_line(&interval(27, &[]), &outage, &plan),
+            "[ 27/60 s] OUTAGE 2.0 s  0 of 8 connected  170 tries  last: 57P03"
+        );
     }
 
     #[test]

@@ -115,6 +115,7 @@ impl Story {
                 lead_in: LeadIn::default(),
                 latency_limit: None,
                 with_retries: false,
+                watches_outages: false,
                 progress: Progress::Silent,
             },
             logs: Vec::new(),

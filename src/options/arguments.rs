@@ -153,6 +153,9 @@ pub(super) struct OnErrors {
     /// Count a transaction that the server ends with any error as failed, and let its client go on.
     #[arg(long)]
     pub continue_on_error: bool,
+    /// Let a client that loses its connection make another one and go on, for as long as the run lasts, and report each outage; without it, such a client is aborted.
+    #[arg(long)]
+    pub reconnect_on_loss: bool,
     /// End the run when the first client is aborted, with a summary of what was done until then.
     #[arg(long)]
     pub exit_on_abort: bool,

@@ -325,6 +325,7 @@ fn load(program: Program, arguments: &Arguments) -> Load {
         },
         finish_within: arguments.length.finish_within,
         reconnect: arguments.pressure.connect,
+        reconnect_on_loss: arguments.errors.reconnect_on_loss,
         latency_limit: arguments.show.latency_limit,
         max_tries: match arguments.errors.max_tries {
             Some(0) => None,

@@ -3,6 +3,7 @@
 //! clock, and none computes a figure of its own.
 
 mod commands;
+mod outages;
 mod schedule;
 #[cfg(test)]
 pub(crate) mod testing;

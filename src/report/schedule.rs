@@ -69,7 +69,7 @@ pub(super) fn account(facts: &Facts, measured: &Measured) -> Vec<String> {
     }
     if total.processed > 0 {
         lines.push(times("service time", &total.service));
-        if facts.connect_per_transaction {
+        if facts.connects_for_transactions() {
             lines.push(times("response time", &total.response));
         }
     }
@@ -101,7 +101,7 @@ fn about(schedule: &ScheduleFacts) -> &'static str {
 
 /// What `--latency-limit` judges: with a connection for each transaction what a caller waits.
 fn judged<'a>(facts: &Facts, stats: &'a Stats) -> &'a Histogram {
-    if facts.connect_per_transaction {
+    if facts.connects_for_transactions() {
         &stats.response
     } else {
         &stats.latency

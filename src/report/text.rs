@@ -11,7 +11,7 @@ use crate::program::Program;
 use crate::result::{Connection, Facts, Measured, RunResult, ServerActivity, Transport};
 use crate::stats::{Histogram, Stats};
 
-use super::{commands, schedule};
+use super::{commands, outages, schedule};
 
 /// A percentile that fewer samples lie beyond is an accident of a few of them.
 const MIN_SAMPLES_BEYOND: u64 = 10;
@@ -102,6 +102,7 @@ impl<'a> Summary<'a> {
     fn diagnosis(&mut self, result: &RunResult) {
         self.interrupted();
         self.concurrency();
+        self.lines(outages::lines(result));
         self.noise();
         self.server();
         if self.facts.summary.pgbench_figures {

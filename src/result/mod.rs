@@ -3,8 +3,10 @@
 //! Formats nothing and measures nothing.
 
 mod books;
+mod outages;
 mod pgbench;
 
+pub use outages::{Outage, Outages};
 pub use pgbench::{DerivedLatency, PgbenchFigures};
 
 use std::path::PathBuf;
@@ -56,6 +58,10 @@ pub struct Facts {
     pub latency_limit: Option<Duration>,
     /// A new connection for each transaction (`-C`).
     pub connect_per_transaction: bool,
+    /// Clients that lost their connections went on (`--reconnect-on-loss`).
+    pub reconnect_on_loss: bool,
+    /// Acknowledged commits that were looked for afterwards, where that could be done.
+    pub lost_writes: Option<LostWrites>,
     /// Errors that no repetition cures failed their transaction and left the client alive.
     pub continue_on_error: bool,
     /// Lines of progress were printed (`-P`).
@@ -70,6 +76,28 @@ pub struct Facts {
     pub interrupted: Option<Signal>,
     /// How far the wall clock was stepped until the run was over, ns; positive is forward.
     pub wall_step_ns: i128,
+}
+
+/// Whether what the server had acknowledged was still there after the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LostWrites {
+    /// It was looked for.
+    Counted {
+        /// Transactions that were processed and leave a row in `pgbench_history`.
+        acknowledged: u64,
+        /// Rows of them that are missing.
+        missing: u64,
+    },
+    /// It could not be told, for this reason.
+    Unknown(String),
+}
+
+impl Facts {
+    /// Whether a transaction may have to connect for itself, so that what a caller waits is more
+    /// than its latency.
+    pub fn connects_for_transactions(&self) -> bool {
+        self.connect_per_transaction || self.reconnect_on_loss
+    }
 }
 
 /// The schedule of a run with a rate.
@@ -160,6 +188,8 @@ pub struct Measured {
     pub workers: Vec<WorkerRecord>,
     /// The window in points of time.
     pub series: Series,
+    /// Times in which clients had lost their connections; `None` where a loss ends the client.
+    pub outages: Option<Outages>,
     /// What became of the log and the file of intervals, as far as they were written.
     pub logs: Vec<LogResult>,
 }
@@ -440,6 +470,8 @@ pub(crate) mod testing {
             schedule: None,
             latency_limit: None,
             connect_per_transaction: false,
+            reconnect_on_loss: false,
+            lost_writes: None,
             continue_on_error: false,
             progress: false,
             summary: SummaryPlan::default(),

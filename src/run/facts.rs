@@ -11,9 +11,10 @@ use crate::program::Program;
 use crate::result::{
     Connection, Facts, Measured, ScheduleFacts, ScriptFacts, ServerActivity, Transport,
 };
-use crate::server::{Activity, ActivityDelta, ServerFacts};
+use crate::server::{self, Activity, ActivityDelta, ServerFacts};
 
 use super::Signals;
+use super::lost_writes::{self, History};
 use super::prepare::Prepared;
 use super::supervise::Ending;
 use super::threads::Driven;
@@ -32,10 +33,18 @@ pub(super) fn gather(
 ) -> Facts {
     let plan = &run.plan;
     // pgbench has no line for it.
-    let activity = match plan.program {
-        Program::Pgmark => activity_since(run, prepared, signals, console),
+    let afterwards = match plan.program {
+        Program::Pgmark => look_again(run, prepared, signals, console),
         Program::Pgbench => None,
     };
+    let (activity, history) = match afterwards {
+        Some(Afterwards { activity, history }) => (Some(activity), history),
+        None => (None, Err("the server could not be asked".to_owned())),
+    };
+    let activity = activity.map(|now| now.since(&prepared.activity));
+    let before = prepared.history.clone();
+    let lost_writes =
+        before.map(|before| lost_writes::conclude(plan, &driven.measured, before, history));
     Facts {
         program: plan.program,
         server_version: prepared.server.version.clone(),
@@ -50,6 +59,8 @@ pub(super) fn gather(
         schedule: schedule_facts(run, &driven.measured),
         latency_limit: plan.load.latency_limit,
         connect_per_transaction: plan.load.reconnect,
+        reconnect_on_loss: plan.load.reconnect_on_loss,
+        lost_writes,
         continue_on_error: plan.load.on_error.go_on,
         progress: plan.progress.is_some(),
         summary: plan.summary.clone(),
@@ -127,22 +138,36 @@ fn script_facts(run: &RunContext) -> Vec<ScriptFacts> {
         .collect()
 }
 
+/// What the server says when the run is over.
+struct Afterwards {
+    activity: Activity,
+    /// Rows of the history, where lost writes are looked for.
+    history: History,
+}
+
 /// The run is over and its figures wait to be printed, so neither a server that does not answer
 /// nor a user who has seen enough is waited for.
-fn activity_since(
+fn look_again(
     run: &RunContext,
     prepared: &Prepared,
     signals: &Signals,
     console: &Console,
-) -> Option<ActivityDelta> {
+) -> Option<Afterwards> {
     let (target, version) = (run.target.clone(), prepared.server.version_num);
     let console_of_connection = console.clone();
+    let counts_history = prepared.history.is_some();
     let asked = signals.beside(Some(LAST_LOOK), move || {
         let mut client = control::connect(&target, &console_of_connection)?;
-        Ok(Activity::now(&mut client, version))
+        Ok(Afterwards {
+            activity: Activity::now(&mut client, version),
+            history: match counts_history {
+                true => server::history_rows(&mut client),
+                false => Err("nobody asked".to_owned()),
+            },
+        })
     });
     let problem = match asked {
-        Ok(Some(Ok(now))) => return Some(now.since(&prepared.activity)),
+        Ok(Some(Ok(afterwards))) => return Some(afterwards),
         Ok(Some(Err(error))) | Err(error) => error.to_string(),
         Ok(None) => format!("no answer within {} s", LAST_LOOK.as_secs()),
     };

@@ -7,6 +7,7 @@ mod checkpoints;
 mod cluster;
 mod facts;
 mod limits;
+mod lost_writes;
 mod prepare;
 mod preview;
 mod signals;

@@ -12,6 +12,7 @@ use crate::plan::{Partitioning, RunPlan, ServerChoice};
 use crate::report;
 use crate::server::{self, Activity, ServerFacts};
 
+use super::lost_writes::{self, History};
 use super::{Signals, Surroundings};
 
 /// What the control connection learned before the run.
@@ -20,6 +21,8 @@ pub(super) struct Prepared {
     pub scale: u64,
     pub partitions: Option<Partitioning>,
     pub activity: Activity,
+    /// Rows of the history, where lost writes are looked for.
+    pub history: Option<History>,
 }
 
 /// Looks at the server, says the banner, vacuums. The control connection is closed afterwards, so
@@ -58,6 +61,7 @@ pub(super) fn prepare(
             scale,
             partitions,
             activity,
+            history: lost_writes::can_be_told(plan).then(|| server::history_rows(client)),
         })
     })
 }

@@ -132,6 +132,7 @@ fn collector(run: &RunContext, logs: Vec<Box<dyn Log>>, console: &Console) -> Co
         rate: run.schedule.as_deref().map(Schedule::rate),
         lead_in: run.plan.load.lead_in,
         latency_limit: run.plan.load.latency_limit,
+        watches_outages: run.plan.load.reconnect_on_loss,
         with_retries: run.plan.load.max_tries != Some(1),
         progress: match run.plan.progress {
             Some(lines) => Progress::Lines(lines),

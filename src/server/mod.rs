@@ -136,6 +136,17 @@ pub fn scale(client: &mut Client, hint: &str) -> Result<u64, Error> {
     count.ok_or_else(|| failed("the server gave no number", false))
 }
 
+/// Rows of `pgbench_history`.
+///
+/// # Errors
+/// The server's words, where they cannot be counted.
+pub fn history_rows(client: &mut Client) -> Result<u64, String> {
+    let rows = rows(client, "select count(*) from pgbench_history")
+        .map_err(|error| server_message(&error))?;
+    let count = rows.first().and_then(|row| number(row, 0));
+    count.ok_or_else(|| "the server gave no number".to_owned())
+}
+
 /// How the accounts table that the clients will find is partitioned, if it is.
 ///
 /// # Errors

@@ -101,6 +101,7 @@ impl Client {
             | State::Greeting { .. }
             | State::Standby
             | State::Ramping { .. }
+            | State::Recovering { .. }
             | State::Choosing
             | State::Skipping
             | State::Throttled { .. }
@@ -138,6 +139,7 @@ impl Client {
             | State::Backlogged { .. }
             | State::Standby
             | State::Ramping { .. }
+            | State::Recovering { .. }
             | State::Choosing
             | State::Skipping
             | State::Throttled { .. }

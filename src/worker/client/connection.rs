@@ -5,13 +5,14 @@ use crate::conninfo::{
     Addresses, Attempt as Place, AttemptFailure, Attempts, Endpoint, Question, ServerState, Verdict,
 };
 use crate::error::Report;
-use crate::event::{ClientEnd, ConnectionRecord, Event, Level, SpanKind};
+use crate::event::{ClientEnd, ConnectionRecord, Event, Level, LossCause, SpanKind};
 use crate::protocol::{DataRow, ServerMessage, TransactionStatus};
 use crate::random::Generator;
 use crate::time::Timestamp;
 use crate::transport::Security;
 
 use super::super::control::Notice;
+use super::recovery::passing_cause;
 use super::{Action, Client, Environment, Progress, State, Then};
 
 /// A connection that is being made, and how the present one was made.
@@ -26,6 +27,8 @@ pub(super) struct Attempt {
     deadline: Option<Timestamp>,
     /// Why the present one failed: the first reason is the true one.
     failure: Option<AttemptFailure>,
+    /// Why the last one failed, if that may pass.
+    cause: Option<LossCause>,
     /// How the bytes of the present connection travel.
     security: Security,
     /// What the server has said of its kind.
@@ -40,6 +43,7 @@ impl Attempt {
             started_at: Timestamp::ZERO,
             deadline: None,
             failure: None,
+            cause: None,
             security: Security::Plain,
             server: ServerState::default(),
         }
@@ -57,6 +61,11 @@ impl Attempt {
     /// Whether the present connection is encrypted.
     pub(super) fn is_encrypted(&self) -> bool {
         self.security.description().is_some()
+    }
+
+    /// A random number from 0 to 1.
+    pub(super) fn chance(&mut self) -> f64 {
+        self.generator.double()
     }
 
     /// A setting that the server reports.
@@ -238,12 +247,15 @@ impl Client {
     /// The connection is there, with everything that it begins with.
     fn handle_connected(&mut self, env: &mut Environment<'_>) {
         self.unanswered = true;
-        if self.launched {
-            self.transaction.connecting_ns = env.stamp.nanos_since(self.attempt.started_at);
-            self.begin_transaction(env);
-        } else {
+        if !self.launched {
             self.launched = true;
             self.state = State::Standby;
+            return;
+        }
+        self.transaction.connecting_ns = env.stamp.nanos_since(self.attempt.started_at);
+        match self.recovery.take() {
+            Some(recovery) => self.go_on(recovery, env),
+            None => self.begin_transaction(env),
         }
     }
 
@@ -285,6 +297,7 @@ impl Client {
     pub(super) fn next_attempt(&mut self, env: &mut Environment<'_>) {
         self.attempt.fail("the connection was closed");
         if let Some(failure) = self.attempt.failure.take() {
+            self.attempt.cause = passing_cause(&failure);
             self.attempt.attempts.fail(failure);
         }
         self.try_endpoint(env);
@@ -294,6 +307,11 @@ impl Client {
         let report = self.attempt.attempts.report(&env.run.target);
         let now = env.now();
         self.record_connect(SpanKind::ConnectFailed, now, env);
+        if let Some(cause) = self.attempt.cause
+            && self.may_recover(env)
+        {
+            return self.retry_later(cause, env);
+        }
         self.report_failure(report, env);
         self.end(ClientEnd::Aborted, now, env);
     }
@@ -390,7 +408,7 @@ impl Client {
             State::Ramping { .. } | State::Choosing | State::Skipping | State::Throttled { .. } => {
                 self.lose_between(reason, env)
             }
-            State::Idle | State::Done => {}
+            State::Idle | State::Recovering { .. } | State::Done => {}
             State::Closing { .. } => self.handle_closed(env),
         }
     }
@@ -413,8 +431,15 @@ impl Client {
 
     /// Lost while no transaction was under way.
     fn lose_between(&mut self, reason: &str, env: &mut Environment<'_>) {
-        let reason = self.reply.take_last_words(reason).text;
-        let text = format!("client {} aborted: connection lost: {reason}", self.id);
+        let holds_transaction = matches!(self.state, State::Throttled { .. });
+        let error = self.reply.take_last_words(reason);
+        let text = format!(
+            "client {} aborted: connection lost: {}",
+            self.id, error.text
+        );
+        if self.may_recover(env) {
+            return self.recover(error.sqlstate, &error.text, holds_transaction, env);
+        }
         env.recorder.say(Level::Error, text);
         self.session.reset();
         self.end(ClientEnd::Aborted, env.stamp, env);

@@ -17,6 +17,7 @@ mod connection;
 mod debug;
 mod failures;
 mod pacing;
+mod recovery;
 mod reply;
 mod statements;
 mod timing;
@@ -47,6 +48,7 @@ use super::recorder::Recorder;
 use super::shell::ShellOrder;
 use super::window::Window;
 use connection::Attempt;
+use recovery::Recovery;
 use reply::Reply;
 use statements::Statements;
 use timing::Timing;
@@ -111,6 +113,8 @@ pub struct Client {
     generator: Generator,
     state: State,
     attempt: Attempt,
+    /// Set from the loss of a connection until there is another one.
+    recovery: Option<Recovery>,
     transaction: Transaction,
     statements: Statements,
     /// How far it has come in its parts of the files of values.
@@ -157,6 +161,8 @@ enum State {
     Choosing,
     /// It goes on looking for a slot that is not too old in its next turn.
     Skipping,
+    /// It has lost its connection, and tries to make another one at this moment.
+    Recovering { until: Timestamp },
     /// Its slot in the schedule comes at this moment.
     Throttled {
         /// Since this moment.
@@ -216,6 +222,7 @@ impl Client {
             generator,
             state: State::Idle,
             attempt: Attempt::new(&run.addresses, run.host_generator(id)),
+            recovery: None,
             statements: Statements::default(),
             values: ValueCursor::default(),
             reply: Reply::default(),
@@ -269,6 +276,7 @@ impl Client {
             State::Backlogged { until } => until.min(self.attempt.deadline()),
             State::Connecting | State::Judging(_) => self.attempt.deadline(),
             State::Ramping { until }
+            | State::Recovering { until }
             | State::Throttled { until, .. }
             | State::Working(Work::Sleeping { until, .. }) => until,
             State::Idle
@@ -329,6 +337,7 @@ impl Client {
     pub fn handle_timeout(&mut self, env: &mut Environment<'_>) {
         match self.state {
             State::Choosing | State::Ramping { .. } => self.next_transaction(env),
+            State::Recovering { .. } => self.connect(env),
             State::Throttled { since, until } => {
                 self.slot_wait_ns += env.window.overlap_ns(since, until);
                 self.unanswered = true;
@@ -364,6 +373,7 @@ impl Client {
             | State::Greeting { .. }
             | State::Standby
             | State::Ramping { .. }
+            | State::Recovering { .. }
             | State::Choosing
             | State::Skipping => self.finish(env),
             State::Working(_) | State::Closing { .. } | State::Done => {}

@@ -67,7 +67,12 @@ impl Client {
         limit.is_some_and(|limit| now - self.transaction.scheduled_at > limit)
     }
 
-    fn await_slot(&mut self, slot: Timestamp, now: Timestamp, env: &mut Environment<'_>) {
+    pub(super) fn await_slot(
+        &mut self,
+        slot: Timestamp,
+        now: Timestamp,
+        env: &mut Environment<'_>,
+    ) {
         if slot <= now {
             return self.approach(env);
         }

@@ -243,6 +243,7 @@ impl Simulation {
             lead_in: load.lead_in,
             latency_limit: None,
             with_retries: false,
+            watches_outages: false,
             progress: Shown::Silent,
         };
         let mut collector = Collector::new(

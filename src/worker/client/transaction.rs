@@ -280,6 +280,9 @@ impl Client {
             self.id, self.transaction.script, self.transaction.cursor, error.result, error.text
         );
         self.record(Outcome::Aborted(why), error.sqlstate, env);
+        if self.may_recover(env) {
+            return self.recover(error.sqlstate, &error.text, false, env);
+        }
         env.recorder.say(Level::Error, text);
         self.say_place(self.transaction.cursor, env);
         self.session.reset();

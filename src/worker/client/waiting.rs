@@ -18,6 +18,7 @@ impl Client {
             State::Idle
             | State::Standby
             | State::Ramping { .. }
+            | State::Recovering { .. }
             | State::Choosing
             | State::Skipping
             | State::Throttled { .. }

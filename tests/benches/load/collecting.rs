@@ -69,6 +69,7 @@ fn collector(log: Option<&Path>) -> Collector {
         lead_in: LeadIn::default(),
         latency_limit: None,
         with_retries: false,
+        watches_outages: false,
         progress: Progress::Silent,
     };
     let clock = Clock::start();

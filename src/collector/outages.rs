@@ -1,0 +1,376 @@
+//! Finds the outages: what happened, in the order in which it happened, as far as all workers have
+//! told of it.
+//!
+//! An outage lasts from the last completion before to the first after a span in which at least one
+//! client lost its connection and nothing completed. Where a client that did not lose its own
+//! completes meanwhile, the server was there, and the outage has no length.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use crate::event::{LossCause, LossRecord, LossStep, Outcome, TransactionRecord};
+use crate::result::{Outage, Outages};
+use crate::time::Timestamp;
+
+/// Outages that are kept; more are counted.
+const OUTAGES_KEPT: usize = 1_000;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Watches for outages.
+pub(super) struct OutageWatch {
+    clients: u32,
+    /// What is not known to be complete yet, earliest first.
+    ahead: BinaryHeap<Reverse<(Timestamp, Incident)>>,
+    /// Completions of the last second.
+    recent: VecDeque<Timestamp>,
+    last_completion: Option<Timestamp>,
+    current: Option<Current>,
+    /// Ended, the last second after the latest of them is still being counted.
+    ended: Vec<(Outage, Timestamp)>,
+    outages: Outages,
+    window_begins: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Incident {
+    Completed(u32),
+    Lost(u32, LossCause),
+    TryFailed(LossCause),
+}
+
+/// An outage that goes on.
+struct Current {
+    /// When nothing completed any more.
+    begins: Timestamp,
+    first_loss: Timestamp,
+    /// By client: whether it lost its connection, and whether it has completed since.
+    lost: BTreeMap<u32, Lost>,
+    /// A span without completions that counts: its beginning and end.
+    span: Option<(Timestamp, Timestamp)>,
+    /// Something was lost since the last completion.
+    is_silent: bool,
+    causes: BTreeMap<LossCause, u64>,
+    latest: LossCause,
+    before: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    Away,
+    Back,
+}
+
+/// What the live line shows of an outage.
+pub(super) struct OutageNow {
+    /// Since the last completion, ns.
+    pub(super) silent_ns: u64,
+    /// Clients without a connection, or that have not completed anything since they have one.
+    pub(super) away: u32,
+    /// Of how many.
+    pub(super) clients: u32,
+    /// Losses and failed tries.
+    pub(super) tries: u64,
+    /// The last cause.
+    pub(super) latest: LossCause,
+}
+
+impl OutageWatch {
+    pub(super) fn new(clients: u32) -> Self {
+        OutageWatch {
+            clients,
+            ahead: BinaryHeap::new(),
+            recent: VecDeque::new(),
+            last_completion: None,
+            current: None,
+            ended: Vec::new(),
+            outages: Outages::default(),
+            window_begins: Timestamp::ZERO,
+        }
+    }
+
+    pub(super) fn begin_window(&mut self, begins: Timestamp) {
+        self.window_begins = begins;
+    }
+
+    /// A transaction ended; what the server has answered is a completion.
+    pub(super) fn transaction(&mut self, record: &TransactionRecord) {
+        match record.outcome {
+            Outcome::Processed | Outcome::Failed => {
+                let incident = Incident::Completed(record.client);
+                self.ahead.push(Reverse((record.finished_at, incident)));
+            }
+            Outcome::Skipped | Outcome::Aborted(_) => {}
+        }
+    }
+
+    pub(super) fn loss(&mut self, record: &LossRecord) {
+        let incident = match record.step {
+            LossStep::Lost => Incident::Lost(record.client, record.cause),
+            LossStep::TryFailed => Incident::TryFailed(record.cause),
+        };
+        self.ahead.push(Reverse((record.at, incident)));
+    }
+
+    /// Nothing from before this moment is missing.
+    pub(super) fn complete_through(&mut self, known: Timestamp) {
+        while let Some(Reverse((at, _))) = self.ahead.peek()
+            && *at <= known
+        {
+            if let Some(Reverse((at, incident))) = self.ahead.pop() {
+                self.happen(at, incident);
+            }
+        }
+    }
+
+    /// The state of an outage at this moment, if nothing completes.
+    pub(super) fn now(&self, now: Timestamp) -> Option<OutageNow> {
+        let current = self.current.as_ref().filter(|current| current.is_silent)?;
+        let away = current.lost.values().filter(|lost| **lost == Lost::Away);
+        Some(OutageNow {
+            silent_ns: now.nanos_since(current.begins),
+            away: away.count() as u32,
+            clients: self.clients,
+            tries: current.causes.values().sum(),
+            latest: current.latest,
+        })
+    }
+
+    /// All outages, when all is known and the window ended at `ends`.
+    pub(super) fn finish(mut self, ends: Timestamp) -> Outages {
+        self.complete_through(Timestamp::MAX);
+        if let Some(mut current) = self.current.take() {
+            if current.is_silent && ends > current.begins {
+                current.span = Some((current.begins, ends));
+            }
+            self.end(current, None);
+        }
+        for (outage, _) in std::mem::take(&mut self.ended) {
+            self.keep(outage);
+        }
+        self.outages
+    }
+
+    fn happen(&mut self, at: Timestamp, incident: Incident) {
+        match incident {
+            Incident::Completed(client) => self.complete(at, client),
+            Incident::Lost(client, cause) => {
+                let current = self.current_at(at, cause);
+                current.lost.insert(client, Lost::Away);
+                current.note(cause);
+            }
+            Incident::TryFailed(cause) => self.current_at(at, cause).note(cause),
+        }
+    }
+
+    /// The outage that goes on, or a new one.
+    fn current_at(&mut self, at: Timestamp, cause: LossCause) -> &mut Current {
+        let begins = self.last_completion.unwrap_or(self.window_begins).min(at);
+        let before = self
+            .recent
+            .iter()
+            .filter(|moment| **moment <= begins)
+            .count() as u64;
+        let current = self.current.get_or_insert_with(|| Current {
+            begins,
+            first_loss: at,
+            lost: BTreeMap::new(),
+            span: None,
+            is_silent: false,
+            causes: BTreeMap::new(),
+            latest: cause,
+            before,
+        });
+        if !current.is_silent && current.span.is_none() {
+            current.begins = begins;
+            current.before = before;
+        }
+        current.is_silent = true;
+        current
+    }
+
+    fn complete(&mut self, at: Timestamp, client: u32) {
+        self.last_completion = Some(at);
+        self.recent.push_back(at);
+        while self
+            .recent
+            .front()
+            .is_some_and(|first| at.nanos_since(*first) > SECOND_NS)
+        {
+            self.recent.pop_front();
+        }
+        for (outage, ended_at) in &mut self.ended {
+            outage.after += u64::from(at.nanos_since(*ended_at) <= SECOND_NS);
+        }
+        self.settle_ended(at);
+        let Some(current) = &mut self.current else {
+            return;
+        };
+        let was_lost = current.lost.contains_key(&client);
+        if current.is_silent && was_lost && current.span.is_none() {
+            current.span = Some((current.begins, at));
+        }
+        current.is_silent = false;
+        if was_lost {
+            current.lost.insert(client, Lost::Back);
+        }
+        if current.lost.values().all(|lost| *lost == Lost::Back)
+            && let Some(current) = self.current.take()
+        {
+            self.end(current, Some(at));
+        }
+    }
+
+    /// Outages of which the second after is over.
+    fn settle_ended(&mut self, now: Timestamp) {
+        let ready =
+            |(_, ended_at): &mut (Outage, Timestamp)| now.nanos_since(*ended_at) > SECOND_NS;
+        for (outage, _) in self.ended.extract_if(.., ready).collect::<Vec<_>>() {
+            self.keep(outage);
+        }
+    }
+
+    fn end(&mut self, current: Current, recovered_at: Option<Timestamp>) {
+        let (begins, ends) = current
+            .span
+            .unwrap_or((current.first_loss, current.first_loss));
+        let after = self.recent.iter().filter(|moment| **moment >= ends).count() as u64;
+        let outage = Outage {
+            begins_ns: begins.signed_nanos_since(self.window_begins),
+            length_ns: ends.nanos_since(begins),
+            recovered_ns: recovered_at.map(|at| at.nanos_since(begins)),
+            clients: current.lost.len() as u32,
+            causes: current.causes,
+            before: current.before,
+            after,
+        };
+        self.ended.push((outage, ends));
+    }
+
+    fn keep(&mut self, outage: Outage) {
+        let in_window_ns =
+            i64::try_from(outage.length_ns).unwrap_or(i64::MAX) + outage.begins_ns.min(0);
+        self.outages.unavailable_ns += u64::try_from(in_window_ns.max(0)).unwrap_or(0);
+        match self.outages.list.len() < OUTAGES_KEPT {
+            true => self.outages.list.push(outage),
+            false => self.outages.further += 1,
+        }
+    }
+}
+
+impl Current {
+    fn note(&mut self, cause: LossCause) {
+        *self.causes.entry(cause).or_default() += 1;
+        self.latest = cause;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collector::testing::{at, transaction};
+    use crate::event::SqlState;
+
+    fn lost(client: u32, ms: i64, step: LossStep, cause: LossCause) -> LossRecord {
+        LossRecord {
+            client,
+            at: at(ms),
+            step,
+            cause,
+        }
+    }
+
+    fn completes(watch: &mut OutageWatch, client: u32, moments_ms: impl Iterator<Item = i64>) {
+        for ms in moments_ms {
+            watch.transaction(&TransactionRecord {
+                client,
+                ..transaction(ms - 1, ms)
+            });
+        }
+    }
+
+    const SHUTDOWN: LossCause = LossCause::SqlState(SqlState(*b"57P01"));
+
+    fn watch() -> OutageWatch {
+        let mut watch = OutageWatch::new(2);
+        watch.begin_window(at(0));
+        watch
+    }
+
+    /// Client 0 loses its connection while client 1 completes once more.
+    #[test]
+    fn it_lasts_from_the_last_completion_to_the_first_and_until_all_are_back() {
+        let mut watch = watch();
+        completes(&mut watch, 0, (10..=5_000).step_by(10));
+        completes(&mut watch, 1, (10..=5_010).step_by(10));
+        watch.loss(&lost(0, 5_005, LossStep::Lost, SHUTDOWN));
+        watch.loss(&lost(1, 5_020, LossStep::Lost, LossCause::Reset));
+        watch.loss(&lost(0, 5_040, LossStep::TryFailed, LossCause::Refused));
+        watch.loss(&lost(1, 5_050, LossStep::TryFailed, LossCause::Refused));
+        watch.complete_through(at(6_000));
+        let now = watch.now(at(6_010)).expect("an outage");
+        assert_eq!((now.silent_ns, now.away, now.tries), (1_000_000_000, 2, 4));
+        completes(&mut watch, 0, (7_010..=10_000).step_by(20));
+        completes(&mut watch, 1, (7_100..=10_000).step_by(20));
+        watch.complete_through(at(7_050));
+        assert!(watch.now(at(7_050)).is_none());
+        let outages = watch.finish(at(10_000));
+        let causes = BTreeMap::from([
+            (SHUTDOWN, 1),
+            (LossCause::Reset, 1),
+            (LossCause::Refused, 2),
+        ]);
+        assert_eq!(
+            outages.list,
+            [Outage {
+                begins_ns: 5_010_000_000,
+                length_ns: 2_000_000_000,
+                recovered_ns: Some(2_090_000_000),
+                clients: 2,
+                causes,
+                before: 201,
+                after: 51 + 46,
+            }]
+        );
+        assert_eq!(outages.unavailable_ns, 2_000_000_000);
+    }
+
+    #[test]
+    fn where_others_complete_meanwhile_it_has_no_length() {
+        let mut watch = watch();
+        completes(&mut watch, 0, (10..=1_000).step_by(10));
+        watch.loss(&lost(0, 1_005, LossStep::Lost, LossCause::Closed));
+        completes(&mut watch, 1, (10..=3_000).step_by(10));
+        completes(&mut watch, 0, (2_005..=3_000).step_by(10));
+        let outages = watch.finish(at(3_000));
+        let [outage] = &outages.list[..] else {
+            panic!("{outages:?}");
+        };
+        assert_eq!((outage.begins_ns, outage.length_ns), (1_005_000_000, 0));
+        assert_eq!(outage.recovered_ns, Some(1_000_000_000));
+        assert_eq!(outages.unavailable_ns, 0);
+    }
+
+    #[test]
+    fn one_that_is_not_over_lasts_until_the_end() {
+        let mut watch = watch();
+        completes(&mut watch, 0, (10..=1_000).step_by(10));
+        watch.loss(&lost(0, 1_005, LossStep::Lost, LossCause::Closed));
+        let outages = watch.finish(at(3_000));
+        assert_eq!(outages.list[0].length_ns, 2_000_000_000);
+        assert_eq!(outages.list[0].recovered_ns, None);
+    }
+
+    #[test]
+    fn two_restarts_are_two_outages() {
+        let mut watch = watch();
+        for (begins, ends) in [(1_000, 2_000), (3_000, 3_500)] {
+            completes(&mut watch, 0, (begins - 500..=begins).step_by(10));
+            watch.loss(&lost(0, begins + 1, LossStep::Lost, SHUTDOWN));
+            completes(&mut watch, 0, [ends].into_iter());
+        }
+        let outages = watch.finish(at(4_000));
+        let lengths: Vec<u64> = outages.list.iter().map(|outage| outage.length_ns).collect();
+        assert_eq!(lengths, [1_000_000_000, 500_000_000]);
+    }
+}
