@@ -161,5 +161,8 @@ fn unreachable(error: io::Error) -> AttemptFailure {
 }
 
 fn unacceptable(error: ProtocolError) -> AttemptFailure {
-    AttemptFailure::Unacceptable(error.to_string())
+    match error {
+        ProtocolError::PasswordRequired => AttemptFailure::PasswordRequired,
+        other => AttemptFailure::Unacceptable(other.to_string()),
+    }
 }

@@ -84,7 +84,7 @@ fn unknown(named: &str, command: &Command) -> Error {
         ),
         Some("W") => usage_with_hint(
             "there is no option -W",
-            "Give the password in $PGPASSWORD or the connection string.",
+            "The password is asked for if the server wants one; or use a password file or $PGPASSWORD.",
         ),
         Some(letter) if !letter.starts_with('-') => usage(format!("invalid option -- '{letter}'")),
         Some(long) => {

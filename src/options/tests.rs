@@ -736,7 +736,7 @@ fn a_complaint_points_to_the_remedy() {
         ("-h", "help is -?"),
         ("-d -n", "no longer means debugging"),
         ("-d", "since version 17"),
-        ("-W", "in $PGPASSWORD or the connection string"),
+        ("-W", "is asked for if the server wants one"),
         ("-T 10abc", "1.5s, 250ms, 5m"),
         ("-L 1e3", "1.5s, 250ms, 5m"),
         ("-R 10abc", "6/min, 100/h"),

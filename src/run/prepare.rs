@@ -12,7 +12,7 @@ use crate::plan::{Partitioning, RunPlan, ServerChoice};
 use crate::report;
 use crate::server::{self, Activity, ServerFacts};
 
-use super::{Signals, Surroundings};
+use super::{Signals, Surroundings, password};
 
 /// What the control connection learned before the run.
 pub(super) struct Prepared {
@@ -23,14 +23,15 @@ pub(super) struct Prepared {
 }
 
 /// Looks at the server, says the banner, vacuums. The control connection is closed afterwards, so
-/// that the clients find all slots free.
+/// that the clients find all slots free. A password that the user had to type is the target's
+/// afterwards.
 pub(super) fn prepare(
     plan: &RunPlan,
-    target: &Target,
+    target: &mut Target,
     signals: &Signals,
     around: &mut Surroundings<'_>,
 ) -> Result<Prepared, Error> {
-    let mut client = signals.connecting(target, &around.console)?;
+    let mut client = password::connect(target, signals, &around.console)?;
     let console = around.console.clone();
     let stdout = &mut *around.stdout;
     signals.cancelling(&mut client, |client| {
