@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 use super::values::Rejected;
+use crate::conninfo::holds_password;
 use crate::error::{Error, Report};
 use crate::program::Program;
 use crate::spelling::nearest;
@@ -37,6 +38,12 @@ pub(super) fn of_program(program: Program, error: Error) -> Error {
 
 /// A second name of a database.
 pub(super) fn too_many_arguments(surplus: &str) -> Error {
+    if holds_password(surplus) {
+        return usage_with_hint(
+            "too many command-line arguments",
+            "A connection string is one argument: put it in quotes.",
+        );
+    }
     usage(format!(
         "too many command-line arguments (first is \"{surplus}\")"
     ))
@@ -86,6 +93,7 @@ fn unknown(named: &str, command: &Command) -> Error {
             "there is no option -W",
             "The password is asked for if the server wants one; or use a password file or $PGPASSWORD.",
         ),
+        Some(_) if holds_password(named) => usage("a connection string is no option"),
         Some(letter) if !letter.starts_with('-') => usage(format!("invalid option -- '{letter}'")),
         Some(long) => {
             let message = format!("unrecognized option '{named}'");
@@ -116,6 +124,9 @@ fn missing_value(option: &str) -> Error {
 }
 
 fn rejected(complaint: &clap::Error, arg: Option<&Arg>, option: &str, value: &str) -> Error {
+    if holds_password(value) {
+        return usage(format!("option {option} takes no connection string"));
+    }
     let reason = complaint
         .source()
         .and_then(|source| source.downcast_ref::<Rejected>());
