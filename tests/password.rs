@@ -1,8 +1,14 @@
-//! The password that the server asks for and that is not known: the user is asked on the terminal.
+//! Passwords: whoever knows none is asked on the terminal, and wherever one comes from, it shows
+//! nowhere.
 
 mod support;
 
-use support::{Finished, Server, Signal, Terminal, pgmark_at};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::path::Path;
+
+use support::{Finished, Program, Server, Signal, Terminal, pgmark, pgmark_alone, pgmark_at};
 
 /// That of the server's role `locked`.
 const PASSWORD: &str = "open sesame";
@@ -94,5 +100,147 @@ fn without_a_terminal_it_is_an_error_that_says_what_to_do() {
                 "asks for a password, and none was supplied",
                 "hint: Use a password file (~/.pgpass) or PGPASSWORD",
             ]);
+    }
+}
+
+/// Where a password can come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    KeywordString,
+    Uri,
+    UriParameter,
+    Variable,
+    ServiceFile,
+    PasswordFile,
+}
+
+impl Source {
+    /// The command line is what other users can read.
+    fn is_visible(self) -> bool {
+        match self {
+            Source::KeywordString | Source::Uri | Source::UriParameter => true,
+            Source::Variable | Source::ServiceFile | Source::PasswordFile => false,
+        }
+    }
+
+    /// Gives the program the password; files are made in `home`.
+    fn supply(self, program: Program, password: &str, home: &Path) -> Program {
+        let encoded = password.replace(' ', "%20");
+        let file = |name: &str, text: String| {
+            let path = home.join(name);
+            let mut options = fs::OpenOptions::new();
+            let mut file = options
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&path)
+                .expect("the directory is ours");
+            file.write_all(text.as_bytes()).expect("the file is ours");
+            path
+        };
+        match self {
+            Source::KeywordString => program.arg(format!("user=locked password='{password}'")),
+            Source::Uri => program.arg(format!("postgres://locked:{encoded}@")),
+            Source::UriParameter => {
+                program.arg(format!("postgres://?user=locked&password={encoded}"))
+            }
+            Source::Variable => program.args("-U locked").env("PGPASSWORD", password),
+            Source::ServiceFile => {
+                let text = format!("[s]\nuser=locked\npassword={password}\n");
+                program
+                    .env("PGSERVICEFILE", file("services", text))
+                    .args("-d service=s")
+            }
+            Source::PasswordFile => program.args("-U locked").env(
+                "PGPASSFILE",
+                file("pgpass", format!("*:*:*:*:{password}\n")),
+            ),
+        }
+    }
+}
+
+const SOURCES: [Source; 6] = [
+    Source::KeywordString,
+    Source::Uri,
+    Source::UriParameter,
+    Source::Variable,
+    Source::ServiceFile,
+    Source::PasswordFile,
+];
+
+/// Fails if a part of the password is in what was written to the streams or to files.
+#[track_caller]
+fn assert_silent_of(part: &str, finished: &Finished) {
+    assert!(!format!("{finished}").contains(part), "{finished}");
+    for entry in fs::read_dir(finished.path("")).expect("it ran there") {
+        let path = entry.expect("nobody else is there").path();
+        let text = fs::read(&path).expect("it is a file");
+        let text = String::from_utf8_lossy(&text);
+        assert!(!text.contains(part), "{}: {text}", path.display());
+    }
+}
+
+#[test]
+fn wherever_it_comes_from_it_shows_nowhere_and_the_command_line_is_warned_about() {
+    let server = Server::shared();
+    let home = tempfile::tempdir().expect("a temporary directory");
+    for source in SOURCES {
+        for (password, part, status) in [(PASSWORD, "sesame", 0), ("open barley", "barley", 1)] {
+            let run = pgmark(server)
+                .args("-c 2 -t 2 -r --interval-csv=intervals.csv")
+                .script("SELECT 1;")
+                .logged();
+            let finished = source.supply(run, password, home.path()).run();
+            assert_silent_of(part, &finished);
+            let warned = finished.stderr.contains("visible to other users");
+            assert_eq!(warned, source.is_visible(), "{source:?}\n{finished}");
+            finished.expect_status(status);
+        }
+    }
+}
+
+#[test]
+fn of_one_on_the_command_line_pgbench_says_nothing() {
+    let server = Server::shared();
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let pgbench = home.path().join("pgbench");
+    symlink(env!("CARGO_BIN_EXE_pgmark"), &pgbench).expect("the directory is ours");
+    let run = Program::new(&pgbench)
+        .env("PGHOST", server.socket_directory())
+        .env("PGPORT", server.port().to_string())
+        .env("PGDATABASE", "postgres")
+        .args("-t 2")
+        .script("SELECT 1;");
+    let run = Source::KeywordString.supply(run, PASSWORD, home.path());
+    let finished = run.run().expect_status(0).expect_stderr_lines(0);
+    assert_silent_of("sesame", &finished);
+}
+
+/// A connection that fails before anybody is asked for a password, or a string that is none.
+#[test]
+fn no_error_shows_it() {
+    for arguments in [
+        &["postgres://u:hush@%2Fnowhere/d"][..],
+        &["-d", "host=/nowhere password=hush"],
+        &["-d", "host=127.0.0.1 port=1 password=hush"],
+        &["-d", "host=/nowhere password=hush sslmode=odd"],
+        &["-d", "host=/nowhere password=hush connect_timeout=x"],
+        &["-i", "-d", "host=/nowhere password=hush"],
+        &["postgre://u:hush@h/d"],
+        &["postgres://u:hush/@h/d"],
+        &["-h", "postgres://u:hush@h/d"],
+        &["-d", "host=h", "user=u", "password=hush"],
+        &["-d", "host=h", "password=hush", "user=u"],
+        &["-c", "postgres://u:hush@h/d"],
+        &["--password=hush"],
+        &["-Whush"],
+    ] {
+        let mut program = pgmark_alone().args("-t 1");
+        for argument in arguments {
+            program = program.arg(argument);
+        }
+        let finished = program.run().expect_status(1);
+        assert_silent_of("hush", &finished);
     }
 }

@@ -36,14 +36,19 @@ pub(super) fn of_program(program: Program, error: Error) -> Error {
     }
 }
 
+/// The same complaint, unless it repeats what looks like a connection string with a password.
+pub(super) fn discreet(error: Error) -> Error {
+    match error {
+        Error::Usage(report) if holds_password(&report.message) => usage_with_hint(
+            "a connection string with a password is given where none is read",
+            "It takes the place of the database's name (-d), as one argument: put it in quotes.",
+        ),
+        other => other,
+    }
+}
+
 /// A second name of a database.
 pub(super) fn too_many_arguments(surplus: &str) -> Error {
-    if holds_password(surplus) {
-        return usage_with_hint(
-            "too many command-line arguments",
-            "A connection string is one argument: put it in quotes.",
-        );
-    }
     usage(format!(
         "too many command-line arguments (first is \"{surplus}\")"
     ))
@@ -93,7 +98,6 @@ fn unknown(named: &str, command: &Command) -> Error {
             "there is no option -W",
             "The password is asked for if the server wants one; or use a password file or $PGPASSWORD.",
         ),
-        Some(_) if holds_password(named) => usage("a connection string is no option"),
         Some(letter) if !letter.starts_with('-') => usage(format!("invalid option -- '{letter}'")),
         Some(long) => {
             let message = format!("unrecognized option '{named}'");
@@ -124,9 +128,6 @@ fn missing_value(option: &str) -> Error {
 }
 
 fn rejected(complaint: &clap::Error, arg: Option<&Arg>, option: &str, value: &str) -> Error {
-    if holds_password(value) {
-        return usage(format!("option {option} takes no connection string"));
-    }
     let reason = complaint
         .source()
         .and_then(|source| source.downcast_ref::<Rejected>());

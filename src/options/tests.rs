@@ -753,6 +753,35 @@ fn a_complaint_points_to_the_remedy() {
 }
 
 #[test]
+fn no_complaint_repeats_a_password_that_is_where_it_does_not_belong() {
+    let command = command(Program::Pgmark);
+    let options = command.get_arguments().filter(|arg| takes_value(arg));
+    let names = options.filter_map(|arg| arg.get_long());
+    // A script's file and variables may have any name.
+    let options: Vec<String> = names
+        .filter(|name| !["define", "file"].contains(name))
+        .map(|name| format!("--{name}"))
+        .collect();
+    for string in ["postgres://u:hush@h/d", "password=hush"] {
+        let misplaced = ["d ", "-d d ", "--", "--bogus=", "--quiet=", "-S -q "].into_iter();
+        let arguments = misplaced.map(|before| format!("{before}{string}"));
+        let values = options.iter().flat_map(|option| {
+            [
+                format!("{option} {string}"),
+                format!("-i {option}={string}"),
+                format!("{option} {string} -c 0"),
+            ]
+        });
+        for arguments in arguments.chain(values) {
+            if let Err(error) = parse_words(&arguments, &NO_VARIABLES) {
+                let told = format!("{error} {error:?}");
+                assert!(!told.contains("hush"), "{arguments}: {told}");
+            }
+        }
+    }
+}
+
+#[test]
 fn too_many_parameters_are_refused_where_they_are_sent_as_such() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("many.sql");
