@@ -1051,6 +1051,7 @@ fn rates_lead_ins_and_errors_reach_the_plan() {
         }
     );
     assert!(plan.debug && plan.per_command);
+    assert_eq!(plan.long_wait, Some(Duration::from_secs(60)));
     let before = run_plan("--before checkpoint,reset").before;
     assert_eq!(before, [Preparation::Checkpoint, Preparation::Reset]);
 }

@@ -84,6 +84,7 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
         summary: SummaryPlan::default(),
         per_command: false,
         debug: false,
+        long_wait: Some(Duration::from_secs(60)),
         dry_run: false,
         load,
     };
