@@ -1,16 +1,18 @@
 //! What all workers of a run share and none of them changes.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::conninfo::{Addresses, Target};
+use crate::conninfo::{Addresses, Attempt, AttemptFailure, Encryption, Endpoint, Target};
 use crate::plan::{Pacing, RunPlan, deal};
 use crate::protocol::Startup;
 use crate::random::{Generator, Seeds};
 use crate::schedule::Schedule;
 use crate::script::{Automatic, Script, Sql, Variables};
 use crate::time::Clock;
+use crate::tls::Connector;
 use crate::told::{FirstErrors, NoticeBook, Pooling};
+use crate::transport::{Encrypting, Security};
 use crate::values::ValueSources;
 
 /// The plan of a run with what the server told about itself.
@@ -22,6 +24,8 @@ pub struct RunContext {
     pub target: Target,
     /// Where to connect, resolved once.
     pub addresses: Addresses,
+    /// Makes encrypted sessions, or says why it cannot; made when the first is wanted.
+    connector: OnceLock<Result<Connector, String>>,
     /// What to do.
     pub plan: RunPlan,
     /// Rows for the scripts' `\values`.
@@ -76,6 +80,7 @@ impl RunContext {
             values,
             target,
             addresses,
+            connector: OnceLock::new(),
             plan,
             seeds,
             scale,
@@ -130,8 +135,42 @@ impl RunContext {
         &self.statement_names[sql.number]
     }
 
-    /// What a client says when it connects to one of the hosts.
-    pub fn startup(&self, host: usize) -> Startup<'_> {
-        Startup::of(&self.target, host)
+    /// What a client says when it connects to one of the hosts, over a link that is secured like
+    /// this.
+    pub fn startup(&self, host: usize, security: &Security) -> Startup<'_> {
+        Startup {
+            channel_binding: security.channel_binding(),
+            ..Startup::of(&self.target, host)
+        }
+    }
+
+    /// How the link of an attempt is to be encrypted, if it is.
+    ///
+    /// # Errors
+    /// The files for it are not what they should be, or the host has no name to check.
+    pub fn encrypting(&self, attempt: &Attempt<'_>) -> Result<Option<Encrypting>, AttemptFailure> {
+        let (optional, host) = match (attempt.encryption, attempt.endpoint) {
+            (Encryption::Plain, _) | (_, Endpoint::Unix(_)) => return Ok(None),
+            (Encryption::Preferred, Endpoint::Tcp { host, .. }) => (true, host),
+            (Encryption::Required, Endpoint::Tcp { host, .. }) => (false, host),
+        };
+        let session = self.connector()?.session(host);
+        Ok(Some(Encrypting {
+            session: session.map_err(|error| AttemptFailure::Handshake(error.to_string()))?,
+            negotiation: self.target.tls.negotiation,
+            optional,
+        }))
+    }
+
+    /// What makes encrypted sessions.
+    ///
+    /// # Errors
+    /// The files for it are not what they should be.
+    pub fn connector(&self) -> Result<&Connector, AttemptFailure> {
+        let made = self
+            .connector
+            .get_or_init(|| Connector::new(&self.target.tls).map_err(|error| error.to_string()));
+        made.as_ref()
+            .map_err(|error| AttemptFailure::Handshake(error.clone()))
     }
 }

@@ -258,6 +258,8 @@ pub struct ClientRecord {
     pub end: ClientEnd,
     /// Time inside `\sleep` within the measured window, ns.
     pub think_ns: u64,
+    /// Time spent waiting for slots of the schedule within the measured window, ns.
+    pub slot_wait_ns: u64,
 }
 
 /// How a client ended.
@@ -371,6 +373,15 @@ pub enum Announcement {
     /// The end of the window (E), where it is not that of the last transaction: a stop signal came,
     /// or an aborted client ended the run.
     WindowEnds(Timestamp),
+    /// The server was asked at this moment, and began so many checkpoints since it was asked before.
+    Checkpoints {
+        /// When it had answered.
+        at: Timestamp,
+        /// How many; 0 the first time.
+        begun: u64,
+    },
+    /// The server no longer says how many checkpoints there were.
+    CheckpointsUnknown,
     /// A line for the user.
     Message(Message),
 }

@@ -73,6 +73,20 @@ pub struct RunPlan {
     pub dry_run: bool,
 }
 
+impl RunPlan {
+    /// Whether a file is written that has a row for every interval, in our own format.
+    pub fn logs_intervals(&self) -> bool {
+        let log = self.log.as_ref();
+        self.intervals.is_some()
+            || log.is_some_and(|log| {
+                matches!(
+                    (log.format, &log.rows),
+                    (LogFormat::Csv(_), LogRows::Intervals(_))
+                )
+            })
+    }
+}
+
 /// What the summary shows besides what it always does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryPlan {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use support::{Finished, Server, Signal, pgmark};
+use support::{Finished, Server, Signal, pgmark, wait_until};
 
 /// A transaction of which one in four fails, also when it is tried again with the same numbers:
 /// the server says that it could not be serialized.
@@ -68,6 +68,36 @@ fn sum(rows: &[BTreeMap<String, String>], script: &str, column: &str) -> u64 {
     let rows = rows.iter().filter(|row| row["script"] == script);
     rows.map(|row| -> u64 { row[column].parse().expect("a whole number") })
         .sum()
+}
+
+#[test]
+fn a_checkpoint_stands_in_the_interval_in_which_it_was_seen() {
+    let server = Server::with("local all all trust\n", "checkpoint_timeout = 1h\n");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("intervals.csv");
+    let mut control = server.client("postgres");
+    let running = pgmark(&server)
+        .args("-n -T 30 --interval-csv")
+        .arg(&path)
+        .script("SELECT pg_sleep(0.01);")
+        .start();
+    let watches = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%checkpoints_req%' AND state = 'idle' AND pid <> pg_backend_pid()";
+    wait_until("the checkpoints are looked at", || {
+        control
+            .query_one(watches, &[])
+            .expect("an answer")
+            .get::<_, i64>(0)
+            > 0
+    });
+    control
+        .batch_execute("CHECKPOINT")
+        .expect("a superuser may");
+    wait_until("it has been seen", || {
+        std::fs::read_to_string(&path).is_ok_and(|text| text.lines().any(|row| row.ends_with(",1")))
+    });
+    running.signal(Signal::INT);
+    let finished = running.finish().expect_status(130);
+    assert_eq!(sum(&table(&path), "all", "checkpoint"), 1, "{finished}");
 }
 
 #[test]

@@ -185,3 +185,26 @@ fn a_straggler_is_cut_off_when_its_time_to_finish_is_over() {
     assert_eq!(run.log().with_status("aborted").count(), 1);
     assert!(run.processed() > 0);
 }
+
+#[test]
+fn with_a_connection_each_the_time_of_a_client_tells_what_it_waited_for_its_slot() {
+    let _alone = measuring();
+    let run = pgmark(Server::shared())
+        .args("-n -c 2 -C -R 20 -T 2 --random-seed=42")
+        .script("SELECT 1;")
+        .run()
+        .expect_status(0);
+    let line = run
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix("time of a client = "))
+        .unwrap_or_else(|| panic!("{run}"));
+    let share = |what: &str| -> f64 {
+        let part = line.split(", ").find_map(|part| part.strip_suffix(what));
+        let percent = part.and_then(|part| part.strip_suffix("% "));
+        percent.expect("its share").parse().expect("a number")
+    };
+    // One in ten of a second is due for each; connecting and working take milliseconds.
+    assert!(share("waiting for its slot") > 50.0, "{line}");
+    assert!(share("in pgmark") < 25.0, "{line}");
+}

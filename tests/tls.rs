@@ -3,9 +3,16 @@
 
 mod support;
 
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use pgmark::conninfo::{SslMode, SslNegotiation, TlsSettings};
+use pgmark::tls::Connector;
+use pgmark::transport::blocking::encrypt;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use support::certificates::{Authority, Identity, KeyKind, Validity, self_signed};
 use support::{Finished, Program, Server, pgmark_alone, wait_until};
 
@@ -146,8 +153,7 @@ impl Stage {
         let asking = Program::new(&psql).args("-X -w -c").arg("SELECT 1");
         (
             self.outcome(case, asking),
-            // Nothing is done but to connect.
-            self.outcome(case, pgmark_alone().args("-i -I").arg(" ")),
+            self.outcome(case, pgmark_alone().args("-n -t 1").script("SELECT 1;")),
         )
     }
 
@@ -176,19 +182,30 @@ impl Stage {
         self.how(&name, &finished)
     }
 
-    /// Whether a program's only session was encrypted, as the server saw it.
+    /// Whether a program's sessions were encrypted, as the server saw them: all of them or none.
     fn how(&self, application_name: &str, finished: &Finished) -> Outcome {
         let log = self.server.log();
         let suffix = format!("application_name={application_name}");
-        let authorized = log
+        let sessions: Vec<bool> = log
             .lines()
-            .rfind(|line| line.contains("connection authorized") && line.contains(&suffix));
-        match authorized {
-            Some(line) if line.contains("SSL enabled") => Outcome::Encrypted,
-            Some(_) => Outcome::Plain,
+            .filter(|line| line.contains("connection authorized") && is_of(line, &suffix))
+            .map(|line| line.contains("SSL enabled"))
+            .collect();
+        match sessions.first() {
+            Some(first) if sessions.iter().any(|encrypted| encrypted != first) => {
+                panic!("only some sessions of {application_name} are encrypted\n{finished}\n{log}")
+            }
+            Some(true) => Outcome::Encrypted,
+            Some(false) => Outcome::Plain,
             None => panic!("nobody called {application_name} was let in\n{finished}\n{log}"),
         }
     }
+}
+
+/// Whether a line of the log has this word, and not only as the beginning of a longer one.
+fn is_of(line: &str, word: &str) -> bool {
+    let rest = line.split_once(word).map(|(_, rest)| rest);
+    rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
 }
 
 /// Settings, under a name for messages.
@@ -435,7 +452,7 @@ fn a_login_that_is_not_the_required_one_is_refused() {
                 ("PGREQUIREAUTH", required.to_owned()),
             ],
         };
-        let outcome = stage.outcome(&case, pgmark_alone().args("-i -I").arg(" "));
+        let outcome = stage.outcome(&case, pgmark_alone().args("-n -t 1").script("SELECT 1;"));
         match (&outcome, refused_with) {
             (Outcome::Encrypted, None) => {}
             (Outcome::Refused(said), Some(words)) => assert!(said.contains(words), "{said}"),
@@ -469,4 +486,160 @@ fn a_stop_reaches_the_server_although_the_connection_is_encrypted() {
         log.contains("canceling statement due to user request"),
         "{log}"
     );
+}
+
+#[test]
+fn clients_under_load_are_encrypted_and_cancelled_over_tls() {
+    let stage = stage();
+    stage.show(&stage.issue(KeyKind::P256, Fault::None));
+    let encrypted = |application_name: &str| {
+        pgmark_alone()
+            .args("-n -h 127.0.0.1 -U encrypted")
+            .env("PGPORT", stage.server.port().to_string())
+            .env("PGDATABASE", "postgres")
+            .env("PGAPPNAME", application_name)
+            .env("PGSSLMODE", "require")
+    };
+    // Replies and statements of many records, and both ways of connecting.
+    let large = "SELECT repeat('x', 300000), ':padding';".replace(":padding", &"y".repeat(200_000));
+    for options in ["-c 8 -j 2 -t 20", "-c 4 -j 2 -t 5 -C -M prepared"] {
+        let finished = encrypted("loaded")
+            .args(options)
+            .script(&large)
+            .script("SELECT 1;")
+            .run()
+            .expect_status(0);
+        assert!(
+            finished.stdout.contains("TLSv1.3, TLS_AES_256_GCM_SHA384"),
+            "{finished}"
+        );
+    }
+    let running = encrypted("dozing")
+        .args("-c 2 -T 60")
+        .script("SELECT pg_sleep(600);")
+        .start();
+    wait_until("the clients are at work", || {
+        let busy = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' \
+                    AND application_name = 'dozing' AND query LIKE '%pg_sleep%'";
+        stage.server.value::<i64>("postgres", busy) == 2
+    });
+    // The second one cancels.
+    running.signal(support::Signal::INT);
+    running.signal(support::Signal::TERM);
+    let finished = running.finish();
+    assert!(matches!(finished.status, Some(130 | 143)), "{finished}");
+    wait_until("the server has cancelled both", || {
+        let log = stage.server.log();
+        log.matches("canceling statement due to user request")
+            .count()
+            >= 2
+    });
+}
+
+/// Ends the encryption of whoever connects with a certificate of its own, and begins another one to
+/// the server; `port` is the server's.
+fn man_in_the_middle(port: u16, identity: &Identity) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let own_port = listener.local_addr().expect("it is bound").port();
+    let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes());
+    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider's")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.expect("PEM")], key.expect("PEM"))
+        .map(Arc::new)
+        .expect("the key is that of the certificate");
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let config = config.clone();
+            std::thread::spawn(move || pass_on(client, config, port));
+        }
+    });
+    own_port
+}
+
+/// Client and server speak in turns, each message in one record.
+fn pass_on(mut client: TcpStream, config: Arc<rustls::ServerConfig>, port: u16) -> io::Result<()> {
+    client.read_exact(&mut [0; 8])?;
+    client.write_all(b"S")?;
+    let connection = rustls::ServerConnection::new(config).expect("a server's settings");
+    let mut client = rustls::StreamOwned::new(connection, client);
+    let trusting = TlsSettings {
+        mode: SslMode::Require,
+        ..TlsSettings::disabled()
+    };
+    let connector = Connector::new(&trusting).expect("no files to read");
+    let server = TcpStream::connect(("127.0.0.1", port))?;
+    let (mut server, _) = encrypt(server, &connector, "localhost", SslNegotiation::Postgres)
+        .expect("the server encrypts");
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let said = client.read(&mut buffer)?;
+        server.write_all(&buffer[..said])?;
+        server.flush()?;
+        let answered = server.read(&mut buffer)?;
+        client.write_all(&buffer[..answered])?;
+        client.flush()?;
+        if said == 0 || answered == 0 {
+            return Ok(());
+        }
+    }
+}
+
+#[test]
+fn a_man_in_the_middle_is_found_out_where_logins_are_bound() {
+    let stage = stage();
+    stage.show(&stage.issue(KeyKind::P256, Fault::None));
+    let middle = man_in_the_middle(stage.server.port(), &stage.issue(KeyKind::Rsa, Fault::None));
+    let through = |port: u16, binding: &str| {
+        pgmark_alone()
+            .args("-n -t 1 -h 127.0.0.1 -U locked")
+            .env("PGPORT", port.to_string())
+            .env("PGDATABASE", "postgres")
+            .env("PGPASSWORD", "open sesame")
+            .env("PGSSLMODE", "require")
+            .env("PGCHANNELBINDING", binding)
+            .script("SELECT 1;")
+            .run()
+    };
+    // Certificates are not checked, so that nothing else tells the two apart.
+    through(stage.server.port(), "require").expect_status(0);
+    through(middle, "disable").expect_status(0);
+    through(middle, "require")
+        .expect_status(1)
+        .expect_stderr(&["SCRAM channel binding check failed"]);
+}
+
+#[test]
+fn clients_go_on_to_the_host_that_is_of_the_wanted_kind_and_know_who_runs_it() {
+    let stage = stage();
+    let directory = stage.server.socket_directory().display().to_string();
+    let to = |settings: &str| {
+        let port = stage.server.port();
+        pgmark_alone()
+            .args("-n -t 1 -c 2")
+            .arg(format!(
+                "host={directory} port={port} user=postgres dbname=postgres {settings}"
+            ))
+            .script("SELECT 1;")
+            .run()
+    };
+    for wanted in ["any", "read-write", "primary", "prefer-standby"] {
+        to(&format!("target_session_attrs={wanted}")).expect_status(0);
+    }
+    for (wanted, complaint) in [
+        ("read-only", "session is not read-only"),
+        ("standby", "server is not in hot standby mode"),
+    ] {
+        to(&format!("target_session_attrs={wanted}"))
+            .expect_status(1)
+            .expect_stderr(&[complaint]);
+    }
+    to("target_session_attrs=read-only options='-c default_transaction_read_only=on'")
+        .expect_status(0);
+    to("requirepeer=nobody-at-all")
+        .expect_status(1)
+        .expect_stderr(&["requirepeer specifies \"nobody-at-all\""]);
 }

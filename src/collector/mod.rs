@@ -29,7 +29,7 @@ use crate::event::{
     Announcement, Batch, CommandRecord, ConnectionRecord, Event, Level, Message, SpanKind,
     ToCollector, TransactionRecord, WorkerRecord,
 };
-use crate::plan::StopRule;
+use crate::plan::{LeadIn, StopRule};
 use crate::result::{Connections, LogResult, Measured, Window};
 use crate::stats::{CommandStats, Series, Stats};
 use crate::time::{Clock, Timestamp};
@@ -51,8 +51,8 @@ pub struct CollectorPlan {
     pub stop: StopRule,
     /// Transactions a second that are due, if they are due by a schedule.
     pub rate: Option<f64>,
-    /// From the release of the clients to the beginning of the window: ramp and warm-up.
-    pub lead_in: Duration,
+    /// What comes before the window, from the release of the clients.
+    pub lead_in: LeadIn,
     /// Processed transactions slower than this are late.
     pub latency_limit: Option<Duration>,
     /// Whether a transaction may be tried again, so that retries are worth showing.
@@ -82,6 +82,8 @@ pub struct Collector {
     workers: Vec<WorkerRecord>,
     series: Series,
     intervals: Option<Intervals>,
+    /// Intervals of the time before the window, from the release of the clients.
+    lead_in_intervals: Option<Intervals>,
     so_far: SoFar,
 }
 
@@ -109,7 +111,7 @@ impl Collector {
             console: Console::new(plan.program, stderr, live),
             logs,
             logs_flushed_at: Timestamp::ZERO,
-            lead_in_over: plan.lead_in.is_zero(),
+            lead_in_over: plan.lead_in.total().is_zero(),
             begins: None,
             told_end: None,
             first_connect_at: None,
@@ -128,6 +130,10 @@ impl Collector {
             workers: Vec::new(),
             series: Series::new(),
             intervals: interval.map(|length| Intervals::new(nanos(length), expected_end_ns)),
+            lead_in_intervals: match (live, interval) {
+                (true, Some(length)) => Some(Intervals::new(nanos(length), None)),
+                (true | false, _) => None,
+            },
             so_far: SoFar::default(),
             plan,
         }
@@ -182,6 +188,16 @@ impl Collector {
             Announcement::WindowEnds(ends) => {
                 self.told_end = Some(self.told_end.map_or(ends, |earlier| earlier.min(ends)));
                 self.logs.iter_mut().for_each(|log| log.end_window(ends));
+            }
+            Announcement::Checkpoints { at, begun } => {
+                self.logs
+                    .iter_mut()
+                    .for_each(|log| log.checkpoints(at, begun));
+            }
+            Announcement::CheckpointsUnknown => {
+                self.logs
+                    .iter_mut()
+                    .for_each(|log| log.checkpoints_unknown());
             }
             Announcement::Message(message) => self.console.message(&message),
         }
@@ -254,8 +270,22 @@ impl Collector {
         self.clients[record.client as usize].transaction(record);
         match record.phase.is_measured() {
             true => self.transaction_in_window(record),
-            false => self.before_window += 1,
+            false => self.transaction_before_window(record),
         }
+    }
+
+    fn transaction_before_window(&mut self, record: &TransactionRecord) {
+        self.before_window += 1;
+        let since_release_ns = self.since_release_ns(record.finished_at);
+        if let Some(intervals) = &mut self.lead_in_intervals {
+            intervals.at(since_release_ns).record(record, None);
+        }
+    }
+
+    /// Time since the clients were released, ns.
+    fn since_release_ns(&self, moment: Timestamp) -> u64 {
+        let begins = self.begins.unwrap_or_default();
+        (moment + self.plan.lead_in.total()).nanos_since(begins)
     }
 
     fn transaction_in_window(&mut self, record: &TransactionRecord) {
@@ -304,7 +334,7 @@ impl Collector {
 
     fn window(&self) -> Option<Window> {
         let begins = self.begins?;
-        let lead_in_ns = nanos(self.plan.lead_in);
+        let lead_in_ns = nanos(self.plan.lead_in.total());
         Some(Window {
             released_at: Timestamp::from_nanos(begins.nanos().saturating_sub(lead_in_ns)),
             begins,
@@ -325,6 +355,7 @@ impl Collector {
         if known == Timestamp::MAX {
             return;
         }
+        self.show_lead_in(known);
         let known_ns = known.nanos_since(begins);
         while let Some(closed) = self.intervals.as_mut().and_then(|i| i.close_next(known_ns)) {
             self.show(&closed);
@@ -373,6 +404,17 @@ impl Collector {
                 let line = progress::live_line(interval, &self.so_far, &self.plan);
                 self.console.show(line);
             }
+        }
+    }
+
+    fn show_lead_in(&mut self, known: Timestamp) {
+        let known_ns = self
+            .since_release_ns(known)
+            .min(nanos(self.plan.lead_in.total()));
+        let intervals = &mut self.lead_in_intervals;
+        while let Some(closed) = intervals.as_mut().and_then(|i| i.close_next(known_ns)) {
+            let line = progress::lead_in_line(&closed, self.plan.lead_in);
+            self.console.show(line);
         }
     }
 
@@ -809,6 +851,7 @@ mod tests {
                 ended_at: at(1_000),
                 end: ClientEnd::Finished,
                 think_ns: 7,
+                slot_wait_ns: 11,
             }),
             Event::WorkerDone(WorkerRecord::default()),
         ];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::CollectorPlan;
 use super::intervals::Interval;
-use crate::plan::{ProgressPlan, StopRule};
+use crate::plan::{LeadIn, ProgressPlan, StopRule};
 
 /// How a run shows that it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +120,24 @@ pub(super) fn live_line(interval: &Interval, so_far: &SoFar, plan: &CollectorPla
         }
     };
     cut(format!("[{place}] {figures}  {} failed", so_far.failed))
+}
+
+/// `[warm-up 12/30 s] 5402 tps  lat 1.45  p99 2.91 ms`, or `ramp` before that: rate and latencies of
+/// an interval of the time before the window, which counts from the release of the clients.
+pub(super) fn lead_in_line(interval: &Interval, lead_in: LeadIn) -> String {
+    let (ramp_s, warmup_s) = (lead_in.ramp.as_secs_f64(), lead_in.warmup.as_secs_f64());
+    let elapsed_s = interval.ends_ns() as f64 / 1e9;
+    let (phase, elapsed_s, whole_s) = match elapsed_s <= ramp_s {
+        true => ("ramp", elapsed_s, ramp_s),
+        false => ("warm-up", elapsed_s - ramp_s, warmup_s),
+    };
+    let stats = &interval.kept;
+    cut(format!(
+        "[{phase} {elapsed_s:.0}/{whole_s:.0} s] {:.0} tps  lat {}  p99 {} ms",
+        interval.per_second(stats.processed),
+        three_digits_ms(stats.latency.mean_ns()),
+        three_digits_ms(stats.latency.percentile_ns(99.0) as f64),
+    ))
 }
 
 /// `[connecting 412 of 500, 3.1 s]`.
@@ -263,6 +281,18 @@ mod tests {
         assert_eq!(live_line(&last, &so_far, &plan).len(), LIVE_WIDTH);
         plan.rate = Some(f64::MAX);
         assert_eq!(live_line(&last, &so_far, &plan).len(), LIVE_WIDTH);
+    }
+
+    #[test]
+    fn ramp_and_warm_up_have_lines_of_their_own() {
+        let lead_in = LeadIn {
+            ramp: Duration::from_secs(2),
+            warmup: Duration::from_secs(30),
+        };
+        for (seconds, place) in [(2, "ramp 2/2"), (14, "warm-up 12/30")] {
+            let line = lead_in_line(&interval(seconds, &[8; 4]), lead_in);
+            assert_eq!(line, format!("[{place} s] 4 tps  lat 8.00  p99 8.00 ms"));
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::event::{
     Announcement, Batch, ClientEnd, ClientRecord, CommandRecord, ConnectionRecord, Event, Phase,
     SpanKind, ToCollector, TransactionRecord,
 };
-use crate::plan::StopRule;
+use crate::plan::{LeadIn, StopRule};
 use crate::result::Measured;
 use crate::time::{Clock, Timestamp};
 
@@ -112,7 +112,7 @@ impl Story {
                 commands: Vec::new(),
                 stop,
                 rate: None,
-                lead_in: Duration::ZERO,
+                lead_in: LeadIn::default(),
                 latency_limit: None,
                 with_retries: false,
                 progress: Progress::Silent,
@@ -197,6 +197,7 @@ impl Story {
             ended_at: at(ms),
             end,
             think_ns: 0,
+            slot_wait_ns: 0,
         };
         self.events
             .push((record.ended_at, Event::ClientDone(record)));

@@ -156,6 +156,7 @@ impl Timeline {
             connecting_ns: self.settled_connecting_ns + recent_ns.sum::<u64>(),
             in_transactions_ns: self.in_transactions_ns,
             think_ns: self.done.map_or(0, |done| done.think_ns),
+            slot_wait_ns: self.done.map_or(0, |done| done.slot_wait_ns),
             failed: self.failed,
             skipped: self.skipped,
             aborted: self.aborted,

@@ -7,15 +7,11 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use postgres_protocol::message::frontend;
-use rustls::StreamOwned;
-
-use crate::conninfo::{AttemptFailure, Endpoint, SslNegotiation, Target};
+use crate::conninfo::{AttemptFailure, Endpoint, Target};
 use crate::error::system_words;
 use crate::protocol::{ChannelBinding, Event, ProtocolError, ServerMessage, Session, Startup};
-use crate::tls::{Connector, TlsError};
-use crate::transport::unix_address;
-use crate::users;
+use crate::tls::Connector;
+use crate::transport::{Security, blocking, peer, unix_address};
 
 /// One read takes this much; what a server says while somebody logs in is seldom more.
 const READ_BYTES: usize = 8 << 10;
@@ -44,8 +40,9 @@ pub(super) fn log_in(
             match connector {
                 None => Box::new(stream),
                 Some(connector) => {
-                    let (stream, bound) = encrypt(stream, connector, host, target.tls.negotiation)?;
-                    binding = bound;
+                    let (stream, established) =
+                        blocking::encrypt(stream, connector, host, target.tls.negotiation)?;
+                    binding = Security::Encrypted(established).channel_binding();
                     Box::new(stream)
                 }
             }
@@ -97,56 +94,9 @@ fn open_unix(path: &Path, required_peer: Option<&str>) -> Result<UnixStream, Att
     let address = unix_address(path).map_err(unreachable)?;
     let stream = UnixStream::connect_addr(&address).map_err(unreachable)?;
     if let Some(required) = required_peer {
-        let peer = rustix::net::sockopt::socket_peercred(&stream)
-            .map_err(|error| unreachable(error.into()))?;
-        let uid = peer.uid.as_raw();
-        let user = users::all().into_iter().find(|user| user.uid == uid);
-        let name = user.map_or_else(|| format!("with number {uid}"), |user| user.name);
-        if name != required {
-            return Err(AttemptFailure::Unacceptable(format!(
-                "requirepeer specifies \"{required}\", but actual peer user name is \"{name}\""
-            )));
-        }
+        peer::check(&stream, required)?;
     }
     Ok(stream)
-}
-
-fn encrypt(
-    mut stream: TcpStream,
-    connector: &Connector,
-    host: &str,
-    negotiation: SslNegotiation,
-) -> Result<
-    (
-        StreamOwned<rustls::ClientConnection, TcpStream>,
-        ChannelBinding,
-    ),
-    AttemptFailure,
-> {
-    if negotiation == SslNegotiation::Postgres {
-        let mut packet = bytes::BytesMut::new();
-        frontend::ssl_request(&mut packet);
-        let mut answer = [0];
-        stream
-            .write_all(&packet)
-            .and_then(|()| stream.read_exact(&mut answer))
-            .map_err(unreachable)?;
-        if answer != *b"S" {
-            return Err(AttemptFailure::NoTls);
-        }
-    }
-    let handshake = |error: TlsError| AttemptFailure::Handshake(error.to_string());
-    let mut session = connector.session(host).map_err(handshake)?;
-    while session.connection.is_handshaking() {
-        let progress = session.connection.complete_io(&mut stream);
-        progress.map_err(|error| handshake(TlsError::of_handshake(error)))?;
-    }
-    let established = session.established().map_err(handshake)?;
-    let binding = match established.binding {
-        Some(hash) => ChannelBinding::TlsServerEndPoint(hash),
-        None => ChannelBinding::Undefined,
-    };
-    Ok((StreamOwned::new(session.connection, stream), binding))
 }
 
 fn refused(message: &ServerMessage<'_>) -> AttemptFailure {

@@ -5,7 +5,6 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::conninfo::TlsVersion;
 use crate::error::Signal;
 use crate::plan::StopRule;
 use crate::program::Program;
@@ -353,7 +352,9 @@ impl<'a> Summary<'a> {
         let Some(activity) = &self.facts.server else {
             return;
         };
-        let words = server_words(activity, self.measured.total.processed);
+        let mut words = server_words(activity, self.measured.total.processed);
+        let connection = self.facts.connection.as_ref();
+        words.extend(connection.and_then(|connection| connection.tls.clone()));
         if !words.is_empty() {
             line!(self, "server = {}", words.join(", "));
         }
@@ -391,9 +392,16 @@ impl<'a> Summary<'a> {
     fn connections(&mut self) {
         let measured = self.measured;
         if let Some(time) = measured.time_of_a_client() {
+            let slots = match self.facts.schedule {
+                Some(_) => {
+                    let percent = time.waiting_for_slots * 100.0;
+                    format!("{percent:.1}% waiting for its slot, ")
+                }
+                None => String::new(),
+            };
             line!(
                 self,
-                "time of a client = {:.1}% connecting, {:.1}% in transactions, {:.1}% in pgmark",
+                "time of a client = {:.1}% connecting, {:.1}% in transactions, {slots}{:.1}% in pgmark",
                 time.connecting * 100.0,
                 time.in_transactions * 100.0,
                 time.in_pgmark * 100.0
@@ -529,11 +537,7 @@ fn connection_words(connection: &Connection) -> String {
         Transport::Socket => "socket",
         Transport::Tcp => "TCP",
     };
-    let tls = match connection.tls {
-        None => "no TLS",
-        Some(TlsVersion::V1_2) => "TLSv1.2",
-        Some(TlsVersion::V1_3) => "TLSv1.3",
-    };
+    let tls = connection.tls.as_deref().unwrap_or("no TLS");
     format!("; {transport}, {tls}, {}", connection.authentication)
 }
 

@@ -6,12 +6,12 @@ use crate::plan::StopRule;
 use crate::program::Program;
 use crate::result::{LogResult, Measured, RunResult, ServerActivity};
 
-use super::text::millis;
-
 /// A thread busier than this leaves replies lying.
 const BUSY_LIMIT: f64 = 0.80;
 /// Above this share of all latency, client delay is visible in the figures.
 const DELAY_LIMIT: f64 = 0.05;
+/// Fewer transactions than this say nothing about the client: the first ones wait for memory.
+const TRANSACTIONS_TO_JUDGE: u64 = 100;
 /// A wall clock that is only slewed differs by less.
 const STEP_LIMIT_NS: u128 = 1_000_000_000;
 /// WAL of a transaction that writes; readers cause less, by hint bits and the server's own work.
@@ -28,6 +28,7 @@ pub fn warnings(result: &RunResult) -> Vec<String> {
     let others = [
         all_failed(measured),
         early_ends(measured),
+        ran_out(measured),
         behind_schedule(result),
         saturation(measured),
         blocked_sends(measured),
@@ -67,39 +68,59 @@ fn early_ends(measured: &Measured) -> Option<String> {
     })
 }
 
+fn ran_out(measured: &Measured) -> Option<String> {
+    let ended = measured
+        .clients
+        .iter()
+        .filter(|client| client.end == ClientEnd::RanOut)
+        .count();
+    (ended > 0).then(|| {
+        format!(
+            "{ended} of {} clients ended early, since a file of values had no rows left for them \
+             (end=stop)",
+            measured.clients.len()
+        )
+    })
+}
+
 /// More due transactions were left than the clients can have had under way.
 fn behind_schedule(result: &RunResult) -> Option<String> {
     let schedule = result.facts.schedule.as_ref()?;
     let abandoned = schedule.abandoned(&result.measured.total);
+    let skipped = match result.measured.total.skipped {
+        0 => String::new(),
+        skipped => format!(", {skipped} were skipped"),
+    };
     (abandoned > u64::from(result.facts.clients)).then(|| {
         format!(
             "could not keep up with {} transactions a second: {abandoned} of {} that were due never \
-             began; use more clients (-c) if the server can do more, or a lower rate (-R)",
+             began{skipped}; use more clients (-c) if the server can do more, or a lower rate (-R)",
             schedule.rate, schedule.due.slots
         )
     })
 }
 
-/// The client itself may be what is measured.
+/// The client itself may be what is measured. More threads help only where one is busy; where none
+/// is, it is the host that lets them wait for a processor.
 fn saturation(measured: &Measured) -> Option<String> {
+    if measured.total.processed < TRANSACTIONS_TO_JUDGE {
+        return None;
+    }
     let busiest = measured.busiest_thread()?;
-    let delay_ns = measured.client_delay_sum_ns() as f64;
-    // Without a latency there is none that may be too high.
-    let latency_ns = Some(measured.total.latency.sum_ns() as f64).filter(|&sum| sum > 0.0)?;
-    let reason = if busiest > BUSY_LIMIT {
-        format!("the busiest thread was {:.0}% busy", busiest * 100.0)
-    } else if delay_ns > DELAY_LIMIT * latency_ns {
-        format!(
-            "client delay is {:.0}% of all latency",
-            100.0 * delay_ns / latency_ns
-        )
+    let share = measured.client_delay_sum_ns() as f64 / measured.total.latency.sum_ns() as f64;
+    let (reason, remedy) = if busiest > BUSY_LIMIT {
+        let reason = format!("the busiest thread was {:.0}% busy", busiest * 100.0);
+        (reason, "use more threads (--jobs) or another host")
+    } else if share > DELAY_LIMIT {
+        let reason = "its threads came late to what the server had answered".to_owned();
+        (reason, "use another host, or leave more of this one idle")
     } else {
         return None;
     };
     Some(format!(
-        "pgmark may be the bottleneck ({reason}): latency may be too high by up to the client \
-         delay, {} ms; use more threads (--jobs) or another host",
-        millis(measured.client_delay_mean_ns().unwrap_or(0.0))
+        "pgmark may be the bottleneck: {reason}; latency may be too high by up to the client delay, \
+         {:.0}% of it; {remedy}",
+        share * 100.0
     ))
 }
 
@@ -172,6 +193,7 @@ mod tests {
 
     use super::super::testing;
     use super::*;
+    use crate::event::WorkerRecord;
 
     /// The warnings of `result` that contain `words`.
     fn about(result: &RunResult, words: &str) -> usize {
@@ -189,24 +211,33 @@ mod tests {
 
     #[test]
     fn a_busy_thread_and_long_client_delay_name_the_remedy() {
-        let mut result = testing::timed();
-        result.measured.workers[0].busy_ns = 81_000_000;
+        let with = |change: fn(&mut WorkerRecord, u64), processed| {
+            let mut result = testing::timed();
+            let latency_ns = result.measured.total.latency.sum_ns() as u64;
+            result.measured.total.processed = processed;
+            change(&mut result.measured.workers[0], latency_ns);
+            result
+        };
+        let busy = |worker: &mut WorkerRecord, _| worker.busy_ns = 81_000_000;
+        let result = with(busy, TRANSACTIONS_TO_JUDGE);
+        assert_eq!(about(&result, "the busiest thread was 81% busy"), 1);
+        assert_eq!(about(&result, "use more threads (--jobs)"), 1);
         assert_eq!(
-            about(
-                &result,
-                "busiest thread was 81% busy): latency may be too high"
-            ),
-            1
+            about(&with(busy, TRANSACTIONS_TO_JUDGE - 1), "bottleneck"),
+            0
         );
-        assert_eq!(about(&result, "--jobs"), 1);
 
+        let late = |worker: &mut WorkerRecord, latency_ns| worker.delay_sum_ns = latency_ns / 10;
+        let result = with(late, TRANSACTIONS_TO_JUDGE);
+        assert_eq!(about(&result, "up to the client delay, 10% of it"), 1);
+        assert_eq!(about(&result, "--jobs"), 0, "no thread is busy");
+    }
+
+    #[test]
+    fn clients_that_have_no_values_left_are_told() {
         let mut result = testing::timed();
-        let latency_ns = result.measured.total.latency.sum_ns() as u64;
-        result.measured.workers[0].delay_sum_ns = latency_ns / 10;
-        assert_eq!(about(&result, "client delay is 10% of all latency"), 1);
-
-        // Where nothing was processed there is no latency to compare with.
-        assert_eq!(about(&testing::all_failed(), "client delay"), 0);
+        result.measured.clients[0].end = ClientEnd::RanOut;
+        assert_eq!(about(&result, "clients ended early, since"), 1);
     }
 
     #[test]
@@ -216,6 +247,7 @@ mod tests {
                 worker.delay_sum_ns = 1_000_000;
                 worker.busy_ns = worker.observed_ns;
             }
+            assert_eq!(result.measured.total.processed, 0);
             assert_eq!(about(&result, "bottleneck"), 0);
         }
     }

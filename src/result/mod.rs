@@ -10,7 +10,6 @@ pub use pgbench::{DerivedLatency, PgbenchFigures};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::conninfo::TlsVersion;
 use crate::error::Signal;
 use crate::event::{ClientEnd, WorkerRecord};
 use crate::plan::{Partitioning, QueryMode, StopRule, SummaryPlan};
@@ -102,12 +101,12 @@ pub struct ScriptFacts {
 }
 
 /// By what means clients connect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Over what.
     pub transport: Transport,
-    /// How it is encrypted, if it is.
-    pub tls: Option<TlsVersion>,
+    /// Protocol and cipher, if it is encrypted.
+    pub tls: Option<String>,
     /// `trust`, `scram-sha-256` and the like.
     pub authentication: &'static str,
 }
@@ -209,6 +208,8 @@ pub struct ClientResult {
     pub in_transactions_ns: u64,
     /// Time inside `\sleep`, ns.
     pub think_ns: u64,
+    /// Time spent waiting for slots of the schedule, ns.
+    pub slot_wait_ns: u64,
     /// Processed transactions by script.
     pub processed_by_script: Vec<u64>,
     /// Failed transactions.
@@ -306,6 +307,8 @@ pub struct TimeShares {
     pub connecting: f64,
     /// In transactions.
     pub in_transactions: f64,
+    /// Waiting for slots of the schedule.
+    pub waiting_for_slots: f64,
     /// The rest: in pgmark itself.
     pub in_pgmark: f64,
 }
@@ -355,10 +358,13 @@ impl Measured {
         }
         let connecting = sum(|client| client.connecting_ns) / whole;
         let in_transactions = sum(|client| client.in_transactions_ns) / whole;
+        let waiting_for_slots = sum(|client| client.slot_wait_ns) / whole;
+        let known = connecting + in_transactions + waiting_for_slots;
         Some(TimeShares {
             connecting,
             in_transactions,
-            in_pgmark: (1.0 - connecting - in_transactions).max(0.0),
+            waiting_for_slots,
+            in_pgmark: (1.0 - known).max(0.0),
         })
     }
 

@@ -83,16 +83,16 @@ pub(super) fn tell_repeated(run: &RunContext, console: &Console) {
     }
 }
 
-/// Nothing is known of how the clients connected if none was let in. None of them encrypts yet.
+/// Nothing is known of how the clients connected if none was let in.
 fn connection(ending: &Ending) -> Option<Connection> {
-    let (endpoint, authentication) = ending.introduction.as_ref()?;
+    let introduction = ending.introduction.as_ref()?;
     Some(Connection {
-        transport: match endpoint {
+        transport: match introduction.endpoint {
             Endpoint::Tcp { .. } => Transport::Tcp,
             Endpoint::Unix(_) => Transport::Socket,
         },
-        tls: None,
-        authentication,
+        tls: introduction.tls.clone(),
+        authentication: introduction.method,
     })
 }
 

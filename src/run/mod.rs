@@ -3,6 +3,7 @@
 //!
 //! Every step here may block and be friendly; nothing here is measured.
 
+mod checkpoints;
 mod cluster;
 mod facts;
 mod limits;
@@ -13,7 +14,6 @@ mod signals;
 mod status;
 mod supervise;
 mod threads;
-mod unheeded;
 mod watchdog;
 
 pub use signals::Signals;
@@ -52,10 +52,6 @@ pub struct Surroundings<'a> {
 /// [`ExitStatus::of_error`].
 pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, Error> {
     if let Some(target) = given_target(&plan) {
-        // What only initialises has no clients, and the control connection heeds everything.
-        if matches!(plan, Plan::Run(_)) {
-            unheeded::refuse(target)?;
-        }
         warn_of(target, &around.console);
     }
     match plan {

@@ -16,6 +16,7 @@ use crate::server::ServerFacts;
 use crate::sqlstate::SqlState;
 use crate::worker::{Control, Notice};
 
+use super::checkpoints::CheckpointWatch;
 use super::watchdog::{self, Watch};
 
 /// What the main thread holds of the workers.
@@ -31,7 +32,7 @@ pub struct Supervisor<'a> {
     /// The way to the collector; sending on it never waits.
     pub announcements: Sender<Announcement>,
     /// What is run.
-    pub run: &'a RunContext,
+    pub run: &'a Arc<RunContext>,
     /// The server, which may have too few connections to give.
     pub server: &'a ServerFacts,
 }
@@ -42,6 +43,18 @@ struct Workers {
     ready: usize,
     done: usize,
     watch: Watch,
+    checkpoints: Option<CheckpointWatch>,
+}
+
+/// How the first client was let in.
+#[derive(Debug)]
+pub struct Introduction {
+    /// Where.
+    pub endpoint: Endpoint,
+    /// Protocol and cipher, if the connection is encrypted.
+    pub tls: Option<String>,
+    /// How it was authenticated.
+    pub method: &'static str,
 }
 
 /// How the workers ended.
@@ -54,7 +67,7 @@ pub struct Ending {
     /// An initial connection failed, so that there was no run.
     pub failure: Option<Error>,
     /// Where the first client was let in, and how it was authenticated.
-    pub introduction: Option<(Endpoint, &'static str)>,
+    pub introduction: Option<Introduction>,
     /// The user did not want to wait any longer.
     pub abandoned: bool,
 }
@@ -88,13 +101,26 @@ impl Supervisor<'_> {
 
     fn hear(&self, notice: Notice, state: &mut Workers, ending: &mut Ending) {
         match notice {
-            Notice::Authenticated { endpoint, method } => {
-                ending.introduction.get_or_insert((endpoint, method));
+            Notice::Authenticated {
+                endpoint,
+                tls,
+                method,
+            } => {
+                ending.introduction.get_or_insert(Introduction {
+                    endpoint,
+                    tls,
+                    method,
+                });
             }
             Notice::Ready => {
                 state.ready += 1;
                 if state.ready == self.wakers.len() && ending.may_start() {
                     self.start();
+                    state.checkpoints = CheckpointWatch::begin(
+                        self.run,
+                        self.server.version_num,
+                        self.announcements.clone(),
+                    );
                     ending.started = true;
                 }
             }
@@ -241,14 +267,14 @@ mod tests {
     fn every_signal_is_obeyed_while_neither_collector_nor_workers_hear_anything() {
         let target = Target::plain(Vec::new(), "someone", "bench");
         let addresses = look_up::addresses(&target);
-        let run = RunContext::new(
+        let run = Arc::new(RunContext::new(
             run_plan("-S"),
             target,
             addresses,
             ValueSources::default(),
             1,
             Clock::manual(0),
-        );
+        ));
         let poll = Poll::new().unwrap();
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).unwrap());
         let (notices, noticed) = unbounded();

@@ -130,7 +130,7 @@ fn collector(run: &RunContext, logs: Vec<Box<dyn Log>>, console: &Console) -> Co
         },
         stop: run.plan.load.stop,
         rate: run.schedule.as_deref().map(Schedule::rate),
-        lead_in: run.plan.load.lead_in.total(),
+        lead_in: run.plan.load.lead_in,
         latency_limit: run.plan.load.latency_limit,
         with_retries: run.plan.load.max_tries != Some(1),
         progress: match run.plan.progress {

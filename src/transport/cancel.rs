@@ -10,18 +10,21 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, bounded};
 
-use crate::conninfo::Endpoint;
+use crate::conninfo::{Endpoint, SslNegotiation};
+use crate::tls::Connector;
 
-use super::unix_address;
+use super::{blocking, unix_address};
 
 /// Bound on each step of a cancellation. The sessions are closed soon after it at the latest.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What it takes to cancel what one session is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Order {
     /// Where that session is connected to.
     pub endpoint: Endpoint,
+    /// What encrypts it, if it is encrypted: then so is this.
+    pub encryption: Option<(Connector, SslNegotiation)>,
     /// The CancelRequest packet with its key.
     pub packet: Vec<u8>,
 }
@@ -45,10 +48,18 @@ pub fn send_beside(orders: Vec<Order>) -> Receiver<()> {
 /// Sends the packet and waits until the server closes, which it does when it has passed it on.
 fn send(order: &Order) -> io::Result<()> {
     match &order.endpoint {
-        Endpoint::Tcp { address, .. } => {
+        Endpoint::Tcp { host, address } => {
             let stream = TcpStream::connect_timeout(address, TIMEOUT)?;
             stream.set_read_timeout(Some(TIMEOUT))?;
-            exchange(stream, &order.packet)
+            match &order.encryption {
+                None => exchange(stream, &order.packet),
+                Some((connector, negotiation)) => {
+                    let encrypted = blocking::encrypt(stream, connector, host, *negotiation);
+                    let (stream, _) =
+                        encrypted.map_err(|failure| io::Error::other(failure.to_string()))?;
+                    exchange(stream, &order.packet)
+                }
+            }
         }
         Endpoint::Unix(path) => {
             let stream = UnixStream::connect_addr(&unix_address(path)?)?;

@@ -94,6 +94,8 @@ pub enum Notice {
     Authenticated {
         /// Where: the first address that worked.
         endpoint: Endpoint,
+        /// Protocol and cipher, if the connection is encrypted.
+        tls: Option<String>,
         /// How it was authenticated.
         method: &'static str,
     },

@@ -31,7 +31,7 @@ use crate::context::RunContext;
 use crate::error::system_words;
 use crate::random::Generator;
 use crate::time::Timestamp;
-use crate::transport::{Link, cancel};
+use crate::transport::{Link, SERVER_CLOSED, Security, cancel};
 
 use accounts::Accounts;
 use client::{Action, Client, Environment, Progress};
@@ -66,9 +66,6 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Reads of what is left of a lost connection. The kernel keeps some megabytes at most; a peer that
 /// only stopped listening could go on for ever.
 const REST_READS_MAX: usize = 128;
-
-/// What is said of a connection that the server closed without a word, as libpq says it.
-const SERVER_CLOSED: &str = "server closed the connection unexpectedly";
 
 const WAKER: Token = Token(usize::MAX - 1);
 const TIMER: Token = Token(usize::MAX - 2);
@@ -354,7 +351,7 @@ impl Worker {
         let orders: Vec<cancel::Order> = self
             .slots
             .iter()
-            .filter_map(|slot| slot.client.cancel_order())
+            .filter_map(|slot| slot.client.cancel_order(&self.run))
             .collect();
         if !orders.is_empty() {
             self.cancelled = Some(cancel::send_beside(orders));
@@ -391,14 +388,28 @@ impl Worker {
     }
 
     fn handle_writable(&mut self, slot: usize) {
+        match &self.slots[slot].link {
+            Some(link) if link.is_ready() => self.with_client(slot, |_, _| {}),
+            Some(_) => self.advance(slot),
+            None => {}
+        }
+    }
+
+    /// Goes on towards a link that a session can begin on.
+    fn advance(&mut self, slot: usize) {
         let token = self.slots[slot].token(slot);
         let Some(link) = &mut self.slots[slot].link else {
             return;
         };
-        match link.poll_ready(self.poll.registry(), token) {
-            Ok(true) => self.with_client(slot, |client, env| client.handle_transport_ready(env)),
-            Ok(false) => {}
-            Err(error) => self.lose(slot, &system_words(&error)),
+        match link.advance(self.poll.registry(), token) {
+            Ok(None) => {}
+            Ok(Some(security)) => self.with_client(slot, |client, env| {
+                client.handle_transport_ready(security, env);
+            }),
+            Err(failure) => {
+                self.close(slot);
+                self.with_client(slot, |client, env| client.handle_unopened(failure, env));
+            }
         }
     }
 
@@ -406,8 +417,13 @@ impl Worker {
     /// socket, unless the peer has closed, too: data and end arrive in one event.
     fn handle_readable(&mut self, slot: usize, closed: bool) {
         let generation = self.slots[slot].generation;
+        if let Some(link) = &self.slots[slot].link
+            && !link.is_ready()
+        {
+            self.advance(slot);
+        }
         loop {
-            let Some(link) = &mut self.slots[slot].link else {
+            let Some(link) = self.slots[slot].link.as_mut().filter(|it| it.is_ready()) else {
                 return;
             };
             let length = match link.receive(&mut self.buffer) {
@@ -503,7 +519,7 @@ impl Worker {
         let Some(link) = link.as_mut().filter(|link| link.is_ready()) else {
             return;
         };
-        if output.is_empty() {
+        if output.is_empty() && !link.has_unsent() {
             return;
         }
         match link.send(output, self.poll.registry(), token) {
@@ -541,17 +557,19 @@ impl Worker {
 
     fn open(&mut self, slot: usize) {
         let token = self.slots[slot].token(slot);
-        let Some(endpoint) = self.slots[slot].client.endpoint() else {
+        let Some(attempt) = self.slots[slot].client.connection_attempt() else {
             return;
         };
-        match Link::open(endpoint, self.poll.registry(), token) {
-            Ok(link) => {
-                let ready = link.is_ready();
-                self.slots[slot].link = Some(link);
-                if ready {
-                    self.act(slot, |client, env| client.handle_transport_ready(env));
-                }
+        let encrypting = match self.run.encrypting(&attempt) {
+            Ok(encrypting) => encrypting,
+            Err(failure) => {
+                return self.act(slot, |client, env| client.handle_unopened(failure, env));
             }
+        };
+        let keepalive = self.run.target.keepalive;
+        let registry = self.poll.registry();
+        match Link::open(attempt.endpoint, encrypting, keepalive, registry, token) {
+            Ok(link) => self.begin_on(slot, link),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let retry_at = self.run.clock.now() + BACKLOG_RETRY;
                 self.slots[slot].client.open_again_at(retry_at);
@@ -560,6 +578,22 @@ impl Worker {
                 let reason = why_not_opened(&error, self.slots[slot].generation > 0);
                 self.act(slot, |client, env| client.handle_lost(&reason, env));
             }
+        }
+    }
+
+    /// A local socket is ready at once, if it leads to whom it should.
+    fn begin_on(&mut self, slot: usize, link: Link) {
+        let ready = link.is_ready();
+        let required_peer = self.run.target.login.required_peer.as_deref();
+        let checked = required_peer.map_or(Ok(()), |required| link.check_peer(required));
+        if let Err(failure) = checked {
+            return self.act(slot, |client, env| client.handle_unopened(failure, env));
+        }
+        self.slots[slot].link = Some(link);
+        if ready {
+            self.act(slot, |client, env| {
+                client.handle_transport_ready(Security::Plain, env);
+            });
         }
     }
 

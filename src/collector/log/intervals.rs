@@ -4,6 +4,7 @@
 //! in, for which rows wait until every client has told of its later slots, but not for ever; with a
 //! time to run, the schedule itself says what was due in all scripts together, taken or not.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,8 +72,10 @@ const COLUMNS: [Column; 21] = [
         cells.six_decimals(row.stats.lag.mean_ns() / 1e3);
     }),
     ("connects", |cells, row| cells.count(row.connects)),
-    // Nothing watches the server's checkpoints while the run goes on.
-    ("checkpoint", |cells, _| cells.count(0)),
+    ("checkpoint", |cells, row| match row.checkpoints {
+        Some(begun) => cells.count(begun),
+        None => cells.text(b""),
+    }),
 ];
 
 /// Intervals by which rows stay behind, at most, for transactions that were due in them and are
@@ -97,6 +100,9 @@ struct Row<'a> {
     connected: i64,
     /// Connections made in it. They belong to no script.
     connects: u64,
+    /// Checkpoints that the server was seen to begin in it, if it was looked at. They belong to no
+    /// script.
+    checkpoints: Option<u64>,
 }
 
 /// The file of intervals being written.
@@ -117,8 +123,29 @@ pub struct IntervalLog {
     window_length: Option<Duration>,
     window_ends: Timestamp,
     connected: i64,
+    checkpoints: Checkpoints,
     /// Transactions in all rows so far.
     transactions: u64,
+}
+
+/// The server's checkpoints, as far as they are in no row yet.
+#[derive(Default)]
+struct Checkpoints {
+    /// The server tells how many there were.
+    known: bool,
+    /// When some were seen to have begun, and how many.
+    seen: VecDeque<(Timestamp, u64)>,
+}
+
+impl Checkpoints {
+    /// Those that were seen up to the end of an interval and not taken before.
+    fn take_until(&mut self, ends: Timestamp) -> Option<u64> {
+        let mut begun = 0;
+        while self.seen.front().is_some_and(|(at, _)| *at <= ends) {
+            begun += self.seen.pop_front().map_or(0, |(_, some)| some);
+        }
+        (self.known || begun > 0).then_some(begun)
+    }
 }
 
 /// A phase of the run.
@@ -225,6 +252,7 @@ impl IntervalLog {
             window_length,
             window_ends: Timestamp::MAX,
             connected: 0,
+            checkpoints: Checkpoints::default(),
             transactions: 0,
         }
     }
@@ -266,6 +294,8 @@ impl IntervalLog {
     fn write(&mut self, part: usize, interval: &Interval<InInterval>) {
         let due = self.due_by_schedule(self.parts[part].phase, interval.ends_ns());
         let part = &self.parts[part];
+        let ends = part.moment(interval.ends_ns(), self.window_begins);
+        let checkpoints = self.checkpoints.take_until(ends);
         self.connected += interval.kept.connected;
         let start_ns = i128::from(interval.begins_ns) - i128::from(part.before_window_ns);
         let total = interval.kept.total();
@@ -279,6 +309,7 @@ impl IntervalLog {
             stats: &total.stats,
             connected: self.connected,
             connects: interval.kept.connects,
+            checkpoints,
         };
         push(&mut self.cells, &mut self.file[0], &row);
         if self.scripts.len() < 2 {
@@ -286,6 +317,7 @@ impl IntervalLog {
         }
         let none = OfScript::default();
         row.connects = 0;
+        row.checkpoints = checkpoints.map(|_| 0);
         for (index, name) in self.scripts.iter().enumerate() {
             row.script = name;
             let of_script = interval.kept.scripts.get(index).unwrap_or(&none);
@@ -370,6 +402,17 @@ impl Log for IntervalLog {
         }
     }
 
+    fn checkpoints(&mut self, at: Timestamp, begun: u64) {
+        self.checkpoints.known = true;
+        if begun > 0 {
+            self.checkpoints.seen.push_back((at, begun));
+        }
+    }
+
+    fn checkpoints_unknown(&mut self) {
+        self.checkpoints.known = false;
+    }
+
     fn complete_through(&mut self, known: Known) {
         let Some(begins) = self.window_begins else {
             return;
@@ -413,6 +456,12 @@ impl Part {
         let at_ns = at_ns.min(self.length_ns.unwrap_or(u64::MAX));
         self.latest_ns = self.latest_ns.max(at_ns);
         self.intervals.at(at_ns)
+    }
+
+    /// The moment `since_begin_ns` after its beginning.
+    fn moment(&self, since_begin_ns: u64, window_begins: Option<Timestamp>) -> Timestamp {
+        let since_zero_ns = window_begins.unwrap_or_default().nanos() + since_begin_ns;
+        Timestamp::from_nanos(since_zero_ns.saturating_sub(self.before_window_ns))
     }
 
     fn since_begin_ns(&self, moment: Timestamp, window_begins: Timestamp) -> u64 {
@@ -535,12 +584,12 @@ mod tests {
         let expected = "\
 interval_start_us,interval_us,phase,script,clients_connected,due,processed,failed,skipped,aborted,\
 lost,retries,tps,latency_avg_us,p50_us,p90_us,p99_us,max_us,lag_avg_us,connects,checkpoint
-0,1000000,run,all,2,3,1,1,1,0,0,2,1.000000,20000.000000,20000,20000,20000,20000,10000.000000,0,0
-0,1000000,run,a,2,1,1,0,0,0,0,2,1.000000,20000.000000,20000,20000,20000,20000,10000.000000,0,0
-0,1000000,run,\"a,b\",2,2,0,1,1,0,0,0,0.000000,0.000000,0,0,0,0,0.000000,0,0
-1000000,1004000,run,all,1,3,2,0,0,1,1,0,1.992032,552000.000000,104000,1000000,1000000,1000000,0.000000,0,0
-1000000,1004000,run,a,1,1,1,0,0,0,0,0,0.996016,104000.000000,104000,104000,104000,104000,0.000000,0,0
-1000000,1004000,run,\"a,b\",1,2,1,0,0,1,1,0,0.996016,1000000.000000,1000000,1000000,1000000,1000000,0.000000,0,0
+0,1000000,run,all,2,3,1,1,1,0,0,2,1.000000,20000.000000,20000,20000,20000,20000,10000.000000,0,
+0,1000000,run,a,2,1,1,0,0,0,0,2,1.000000,20000.000000,20000,20000,20000,20000,10000.000000,0,
+0,1000000,run,\"a,b\",2,2,0,1,1,0,0,0,0.000000,0.000000,0,0,0,0,0.000000,0,
+1000000,1004000,run,all,1,3,2,0,0,1,1,0,1.992032,552000.000000,104000,1000000,1000000,1000000,0.000000,0,
+1000000,1004000,run,a,1,1,1,0,0,0,0,0,0.996016,104000.000000,104000,104000,104000,104000,0.000000,0,
+1000000,1004000,run,\"a,b\",1,2,1,0,0,1,1,0,0.996016,1000000.000000,1000000,1000000,1000000,1000000,0.000000,0,
 ";
         assert_eq!(memory.text(), expected);
         assert_eq!(
@@ -686,6 +735,33 @@ lost,retries,tps,latency_avg_us,p50_us,p90_us,p99_us,max_us,lag_avg_us,connects,
     }
 
     #[test]
+    fn checkpoints_stand_where_they_were_seen_and_nowhere_if_nobody_looked() {
+        let memory = Memory::default();
+        let stop = StopRule::Time(Duration::from_secs(5));
+        let mut log = log_into(&memory, 1_000, &["s"], stop, Duration::ZERO);
+        log.begin_window(at(0));
+        let goes_on = |log: &mut dyn Log, ms| {
+            log.complete_through(Known {
+                through: at(ms),
+                due_through: at(ms),
+                lead_in_over: true,
+            });
+        };
+        goes_on(&mut *log, 1_100);
+        log.checkpoints(at(1_150), 0);
+        log.checkpoints(at(2_150), 1);
+        goes_on(&mut *log, 2_200);
+        // Its row is written already.
+        log.checkpoints(at(1_990), 2);
+        log.checkpoints(at(3_150), 1);
+        goes_on(&mut *log, 3_200);
+        log.checkpoints_unknown();
+        log.end(at(5_000));
+        log.finish();
+        assert_eq!(columns(&memory, &["checkpoint"]), ["", "0", "3", "1", ""]);
+    }
+
+    #[test]
     fn rows_wait_for_what_was_due_in_them_but_not_for_ever() {
         let memory = Memory::default();
         let context = LogContext {
@@ -729,7 +805,7 @@ lost,retries,tps,latency_avg_us,p50_us,p90_us,p99_us,max_us,lag_avg_us,connects,
     fn the_lead_in_has_rows_of_its_own_with_all_that_began_in_it() {
         let lead_in = Duration::from_secs(4);
         let mut story = Story::of_seconds(2, 3);
-        story.plan.lead_in = lead_in;
+        story.plan.lead_in.warmup = lead_in;
         let memory = Memory::default();
         story.logs = vec![log_into(&memory, 2_000, &["s"], story.plan.stop, lead_in)];
         story.record(TransactionRecord {

@@ -52,6 +52,12 @@ pub trait Log: Send {
     /// A client connected, failed to, or disconnected.
     fn connection(&mut self, _span: &ConnectionRecord) {}
 
+    /// The server was asked at this moment, and began so many checkpoints since it was asked before.
+    fn checkpoints(&mut self, _at: Timestamp, _begun: u64) {}
+
+    /// From now on nothing is known of checkpoints.
+    fn checkpoints_unknown(&mut self) {}
+
     /// So much has been told.
     fn complete_through(&mut self, _known: Known) {}
 

@@ -35,6 +35,13 @@ impl Client {
                 Event::Started => self.handle_started(env),
                 Event::Ready(_) => self.handle_reply(env),
                 Event::CommandComplete(_) | Event::EmptyQuery => self.handle_complete(env),
+                Event::ParameterStatus { name, value } => self.attempt.note_parameter(name, value),
+                Event::RowDescription(_) if !self.state.is_work() => {}
+                Event::DataRow(row) if !self.state.is_work() => {
+                    if let State::Judging(question) = self.state {
+                        self.attempt.note_answer(question, &row);
+                    }
+                }
                 Event::Error(message) if self.state == State::Connecting => {
                     self.attempt.refuse(&message);
                 }
@@ -67,8 +74,7 @@ impl Client {
                         self.reply.note_row(number, capture, &row);
                     }
                 }
-                Event::ParameterStatus { .. }
-                | Event::Notification { .. }
+                Event::Notification { .. }
                 | Event::ParseComplete
                 | Event::CloseComplete
                 | Event::NoData => {}
@@ -87,8 +93,8 @@ impl Client {
     /// What arrived makes no sense, or asks for what cannot be given: the connection is of no use.
     fn handle_nonsense(&mut self, problem: &str, env: &mut Environment<'_>) {
         match self.state {
-            State::Connecting | State::Backlogged { .. } => {
-                self.attempt.fail(problem);
+            State::Connecting | State::Judging(_) | State::Backlogged { .. } => {
+                self.attempt.refuse_server(problem.to_owned());
                 self.fail_attempt(env);
             }
             State::Idle
@@ -110,7 +116,9 @@ impl Client {
     fn handle_complete(&mut self, env: &mut Environment<'_>) {
         self.reply.note_complete();
         self.piped_command_done(env);
-        if let Some((number, capture)) = captured(env, &self.transaction) {
+        if let Some((number, capture)) = captured(env, &self.transaction)
+            && self.state.is_work()
+        {
             self.reply.store_each(number, capture, &mut self.variables);
         }
     }
@@ -122,6 +130,7 @@ impl Client {
         }
         let work = match self.state {
             State::Greeting { since } => return self.handle_greeted(since, env),
+            State::Judging(_) => return self.handle_judged(env),
             State::Working(work) => work,
             // Nothing was asked.
             State::Idle

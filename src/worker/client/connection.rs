@@ -1,12 +1,15 @@
 //! Making and ending a client's connection: endpoint after endpoint, socket first, then the
 //! start-up exchange up to the first ReadyForQuery.
 
-use crate::conninfo::{Addresses, AttemptFailure, Attempts, Encryption, Endpoint};
+use crate::conninfo::{
+    Addresses, Attempt as Place, AttemptFailure, Attempts, Endpoint, Question, ServerState, Verdict,
+};
 use crate::error::Report;
 use crate::event::{ClientEnd, ConnectionRecord, Event, Level, SpanKind};
-use crate::protocol::{ServerMessage, TransactionStatus};
+use crate::protocol::{DataRow, ServerMessage, TransactionStatus};
 use crate::random::Generator;
 use crate::time::Timestamp;
+use crate::transport::Security;
 
 use super::super::control::Notice;
 use super::{Action, Client, Environment, Progress, State, Then};
@@ -23,6 +26,10 @@ pub(super) struct Attempt {
     deadline: Option<Timestamp>,
     /// Why the present one failed: the first reason is the true one.
     failure: Option<AttemptFailure>,
+    /// How the bytes of the present connection travel.
+    security: Security,
+    /// What the server has said of its kind.
+    server: ServerState,
 }
 
 impl Attempt {
@@ -33,6 +40,8 @@ impl Attempt {
             started_at: Timestamp::ZERO,
             deadline: None,
             failure: None,
+            security: Security::Plain,
+            server: ServerState::default(),
         }
     }
 
@@ -40,9 +49,19 @@ impl Attempt {
         self.attempts.current().map(|attempt| attempt.endpoint)
     }
 
-    fn must_be_encrypted(&self) -> bool {
-        let attempt = self.attempts.current();
-        attempt.is_some_and(|attempt| attempt.encryption == Encryption::Required)
+    /// What is tried at present.
+    pub(super) fn current(&self) -> Option<Place<'_>> {
+        self.attempts.current()
+    }
+
+    /// Whether the present connection is encrypted.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.security.description().is_some()
+    }
+
+    /// A setting that the server reports.
+    pub(super) fn note_parameter(&mut self, name: &[u8], value: &[u8]) {
+        self.server.note_parameter(name, value);
     }
 
     pub(super) fn started_at(&self) -> Timestamp {
@@ -59,6 +78,19 @@ impl Attempt {
             sqlstate: message.sqlstate(),
             message: message.to_string(),
         });
+    }
+
+    /// The answer to a question about the server's kind.
+    pub(super) fn note_answer(&mut self, question: Question, row: &DataRow<'_>) {
+        if let Some(Some(answer)) = row.values().next() {
+            self.server.note_answer(question, answer);
+        }
+    }
+
+    /// What the server says or asks for is not what we accept.
+    pub(super) fn refuse_server(&mut self, reason: String) {
+        self.failure
+            .get_or_insert(AttemptFailure::Unacceptable(reason));
     }
 
     pub(super) fn fail(&mut self, reason: &str) {
@@ -84,15 +116,10 @@ impl Client {
         if self.endpoint().is_none() {
             return self.give_up(env);
         }
-        // Nothing is encrypted here, so that there is no second way to the same address.
-        self.attempt.attempts.go_on_plain();
-        if self.attempt.must_be_encrypted() {
-            self.attempt.attempts.fail(AttemptFailure::NoTls);
-            return self.give_up(env);
-        }
         let timeout = env.run.target.connect_timeout;
         self.attempt.deadline = timeout.map(|timeout| env.now() + timeout);
         self.attempt.failure = None;
+        self.attempt.server = ServerState::default();
         self.open();
     }
 
@@ -107,23 +134,69 @@ impl Client {
         self.state = State::Backlogged { until: moment };
     }
 
-    /// The socket is connected: the start-up exchange begins.
-    pub fn handle_transport_ready(&mut self, env: &mut Environment<'_>) {
+    /// The socket is connected, and secured like this: the start-up exchange begins.
+    pub fn handle_transport_ready(&mut self, security: Security, env: &mut Environment<'_>) {
         if self.state != State::Connecting || self.session.is_started() {
             return;
         }
+        if security == Security::Refused {
+            self.attempt.attempts.go_on_plain();
+        }
+        self.attempt.security = security;
         let Some(attempt) = self.attempt.attempts.current() else {
             return;
         };
         self.statements.forget();
-        if let Err(error) = self.session.start(&env.run.startup(attempt.host)) {
-            self.attempt.fail(&error.to_string());
+        let startup = env.run.startup(attempt.host, &self.attempt.security);
+        if let Err(error) = self.session.start(&startup) {
+            self.attempt.refuse_server(error.to_string());
             self.fail_attempt(env);
         }
     }
 
-    /// The server has let us in.
+    /// The attempt has ended before there was a socket that a session can begin on.
+    pub fn handle_unopened(&mut self, failure: AttemptFailure, env: &mut Environment<'_>) {
+        if matches!(self.state, State::Connecting | State::Backlogged { .. }) {
+            self.attempt.failure.get_or_insert(failure);
+            self.session.reset();
+            self.next_attempt(env);
+        }
+    }
+
+    /// The server has let us in. It may not be of the kind that is wanted.
     pub(super) fn handle_started(&mut self, env: &mut Environment<'_>) {
+        match self.attempt.attempts.judge(self.attempt.server) {
+            Verdict::Suitable => self.handle_suitable(env),
+            Verdict::Unsuitable(reason) => {
+                let failure = AttemptFailure::Unsuitable(reason);
+                self.attempt.failure.get_or_insert(failure);
+                self.fail_attempt(env);
+            }
+            Verdict::Ask(question) => {
+                self.reply.clear();
+                self.session.want_rows(true);
+                self.state = State::Judging(question);
+                let sql = question.sql().as_bytes();
+                if let Err(error) = self.session.simple_query(|out| out.extend_from_slice(sql)) {
+                    self.attempt.fail(&error.to_string());
+                    self.fail_attempt(env);
+                }
+            }
+        }
+    }
+
+    /// The server has answered what it was asked about its kind.
+    pub(super) fn handle_judged(&mut self, env: &mut Environment<'_>) {
+        if self.reply.has_error() {
+            let error = self.reply.take_error();
+            self.attempt.fail(&error.text);
+            return self.fail_attempt(env);
+        }
+        self.session.want_rows(false);
+        self.handle_started(env);
+    }
+
+    fn handle_suitable(&mut self, env: &mut Environment<'_>) {
         self.record_connect(SpanKind::Connect, env.stamp, env);
         self.introduce(env);
         let Some(sql) = &env.run.plan.on_connect else {
@@ -181,19 +254,27 @@ impl Client {
         let endpoint = self.attempt.endpoint().cloned();
         if let Some((endpoint, method)) = endpoint.zip(self.session.authentication()) {
             self.introduced = true;
-            let _ = env.notices.send(Notice::Authenticated { endpoint, method });
+            let tls = self.attempt.security.description().map(str::to_owned);
+            let _ = env.notices.send(Notice::Authenticated {
+                endpoint,
+                tls,
+                method,
+            });
         }
     }
 
     pub(super) fn handle_connect_timeout(&mut self, env: &mut Environment<'_>) {
         if self.attempt.deadline() <= env.stamp {
-            self.attempt.fail("timeout expired");
+            self.attempt.failure.get_or_insert(AttemptFailure::TimedOut);
             self.fail_attempt(env);
         }
     }
 
     /// The attempt has failed: its socket is closed, and the next endpoint tried if there is one.
     pub(super) fn fail_attempt(&mut self, env: &mut Environment<'_>) {
+        if self.session.is_started() {
+            self.session.terminate();
+        }
         self.state = State::Closing {
             since: env.now(),
             then: Then::NextAttempt,
@@ -271,7 +352,7 @@ impl Client {
             return;
         };
         let now = env.now();
-        if self.session.is_started() {
+        if self.session.is_started() && then != Then::NextAttempt {
             env.recorder.record(Event::Connection(ConnectionRecord {
                 client: self.id,
                 kind: SpanKind::Disconnect,
@@ -290,7 +371,7 @@ impl Client {
     /// The connection is gone, without our doing.
     pub fn handle_lost(&mut self, reason: &str, env: &mut Environment<'_>) {
         match self.state {
-            State::Connecting | State::Backlogged { .. } => {
+            State::Connecting | State::Judging(_) | State::Backlogged { .. } => {
                 self.attempt.fail(reason);
                 self.session.reset();
                 self.next_attempt(env);

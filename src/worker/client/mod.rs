@@ -30,7 +30,7 @@ pub(super) mod tests;
 
 use crossbeam_channel::Sender;
 
-use crate::conninfo::Endpoint;
+use crate::conninfo::{self, Endpoint, Question};
 use crate::context::RunContext;
 use crate::event::{ClientEnd, ClientRecord, Event, SqlState};
 use crate::protocol::Session;
@@ -81,7 +81,7 @@ impl Environment<'_> {
 /// What a client wants done to its socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Open a socket to [`Client::endpoint`]; answered by `handle_transport_ready`, `handle_lost`
+    /// Open a socket for [`Client::connection_attempt`]; answered by `handle_transport_ready`, `handle_lost`
     /// or `open_again_at`.
     Open,
     /// Close the socket; answered by `handle_closed`.
@@ -124,6 +124,8 @@ pub struct Client {
     /// Those of them that count towards the number to be done.
     counted: u64,
     think_ns: u64,
+    /// Time spent waiting for slots within the measured window, ns.
+    slot_wait_ns: u64,
     /// When something was last sent.
     sent_at: Timestamp,
     /// Whether the stamp of the present wake-up has not been answered by a begin or send yet.
@@ -143,6 +145,8 @@ enum State {
     Connecting,
     /// The backlog of the socket is full: the attempt goes on at this moment.
     Backlogged { until: Timestamp },
+    /// The server has let us in, and is asked whether it is of the kind that is wanted.
+    Judging(Question),
     /// The commands that the connection begins with are awaited.
     Greeting { since: Timestamp },
     /// Connected before the start.
@@ -154,13 +158,24 @@ enum State {
     /// It goes on looking for a slot that is not too old in its next turn.
     Skipping,
     /// Its slot in the schedule comes at this moment.
-    Throttled { until: Timestamp },
+    Throttled {
+        /// Since this moment.
+        since: Timestamp,
+        until: Timestamp,
+    },
     /// A transaction is under way.
     Working(Work),
     /// The socket is being closed.
     Closing { since: Timestamp, then: Then },
     /// Finished, or aborted for good.
     Done,
+}
+
+impl State {
+    /// Whether a transaction is under way.
+    fn is_work(self) -> bool {
+        matches!(self, State::Working(_))
+    }
 }
 
 /// What a transaction that is under way waits for.
@@ -210,6 +225,7 @@ impl Client {
             number: 0,
             counted: 0,
             think_ns: 0,
+            slot_wait_ns: 0,
             sent_at: Timestamp::ZERO,
             unanswered: false,
             launched: run.plan.load.reconnect,
@@ -251,9 +267,9 @@ impl Client {
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let deadline = match self.state {
             State::Backlogged { until } => until.min(self.attempt.deadline()),
-            State::Connecting => self.attempt.deadline(),
+            State::Connecting | State::Judging(_) => self.attempt.deadline(),
             State::Ramping { until }
-            | State::Throttled { until }
+            | State::Throttled { until, .. }
             | State::Working(Work::Sleeping { until, .. }) => until,
             State::Idle
             | State::Greeting { .. }
@@ -275,14 +291,26 @@ impl Client {
     }
 
     /// What would cancel the command that is under way, if one is.
-    pub fn cancel_order(&self) -> Option<cancel::Order> {
+    pub fn cancel_order(&self, run: &RunContext) -> Option<cancel::Order> {
         if !matches!(self.state, State::Working(_)) {
             return None;
         }
         Some(cancel::Order {
             endpoint: self.endpoint()?.clone(),
+            encryption: match self.attempt.is_encrypted() {
+                true => {
+                    let connector = run.connector().ok()?.clone();
+                    Some((connector, run.target.tls.negotiation))
+                }
+                false => None,
+            },
             packet: self.session.cancel_request()?,
         })
+    }
+
+    /// What is to be tried to open a socket.
+    pub fn connection_attempt(&self) -> Option<conninfo::Attempt<'_>> {
+        self.attempt.current()
     }
 
     /// Where its socket is, or is to be opened.
@@ -301,7 +329,8 @@ impl Client {
     pub fn handle_timeout(&mut self, env: &mut Environment<'_>) {
         match self.state {
             State::Choosing | State::Ramping { .. } => self.next_transaction(env),
-            State::Throttled { .. } => {
+            State::Throttled { since, until } => {
+                self.slot_wait_ns += env.window.overlap_ns(since, until);
                 self.unanswered = true;
                 self.approach(env);
             }
@@ -311,7 +340,9 @@ impl Client {
             },
             State::Working(Work::Sleeping { since, .. }) => self.wake_up(since, env),
             State::Backlogged { until } if until <= env.stamp => self.open(),
-            State::Connecting | State::Backlogged { .. } => self.handle_connect_timeout(env),
+            State::Connecting | State::Judging(_) | State::Backlogged { .. } => {
+                self.handle_connect_timeout(env);
+            }
             // What it waited for came in the same turn, before the deadline was looked at.
             State::Idle
             | State::Greeting { .. }
@@ -325,7 +356,9 @@ impl Client {
     /// The measured window has ended: what is under way may finish, but a connect is cut off.
     pub fn handle_window_end(&mut self, env: &mut Environment<'_>) {
         match self.state {
-            State::Connecting | State::Backlogged { .. } => self.cut_connect(env),
+            State::Connecting | State::Judging(_) | State::Backlogged { .. } => {
+                self.cut_connect(env);
+            }
             State::Throttled { .. } => self.give_up_slot(env),
             State::Idle
             | State::Greeting { .. }
@@ -369,6 +402,7 @@ impl Client {
             ended_at: at,
             end,
             think_ns: self.think_ns,
+            slot_wait_ns: self.slot_wait_ns,
         }));
     }
 }

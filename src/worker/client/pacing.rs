@@ -72,7 +72,10 @@ impl Client {
             return self.approach(env);
         }
         self.answer(now, env);
-        self.state = State::Throttled { until: slot };
+        self.state = State::Throttled {
+            since: now,
+            until: slot,
+        };
     }
 
     /// The run ends before this client's slot is used. A slot after the end was never due. Without

@@ -14,6 +14,7 @@ use crate::collector::{Collector, CollectorPlan, Progress as Shown};
 use crate::event::{Announcement, ToCollector};
 use crate::plan::{Load, StopRule};
 use crate::result::Measured;
+use crate::transport::Security;
 
 /// How the server treats one client: how long a connect takes it, and each of its commands.
 struct Treatment {
@@ -173,7 +174,9 @@ impl Simulation {
         loop {
             self.serve(now, client);
             match self.clients[client].0.take_action() {
-                Some(Action::Open) => self.act(now, client, Client::handle_transport_ready),
+                Some(Action::Open) => self.act(now, client, |client, env| {
+                    client.handle_transport_ready(Security::Plain, env);
+                }),
                 Some(Action::Close) => self.act(now, client, Client::handle_closed),
                 Some(Action::Spawn(_)) => unreachable!("the script has no shell command"),
                 Some(Action::Yield) => self.plan(now, client, Happening::Turn),
@@ -237,7 +240,7 @@ impl Simulation {
             commands: Vec::new(),
             stop: load.stop,
             rate: None,
-            lead_in: load.lead_in.total(),
+            lead_in: load.lead_in,
             latency_limit: None,
             with_retries: false,
             progress: Shown::Silent,

@@ -18,7 +18,7 @@ use crate::program::Program;
 use crate::script::{Dialect, ScriptSetBuilder};
 use crate::time::Clock;
 use crate::told::KINDS_TOLD_MAX;
-use crate::transport::look_up;
+use crate::transport::{Security, look_up};
 use crate::values::ValueSources;
 
 /// A client on a stage: the test plays its server, its worker and the clock.
@@ -187,7 +187,9 @@ impl Stage {
     /// The socket opens and the server lets the client in.
     fn log_in(&mut self, ms: u64) {
         assert_eq!(self.client.take_action(), Some(Action::Open));
-        self.input(ms, Client::handle_transport_ready);
+        self.input(ms, |client, env| {
+            client.handle_transport_ready(Security::Plain, env)
+        });
         assert!(!self.sent().is_empty());
         self.answer(ms, &[message(b'R', &[0, 0, 0, 0]), ready(b'I')].concat());
     }
@@ -653,7 +655,9 @@ fn a_refused_initial_connection_names_the_attempt_and_the_servers_words() {
     let mut stage = Stage::new("SELECT 1;", load());
     stage.input(0, Client::connect);
     assert_eq!(stage.client.take_action(), Some(Action::Open));
-    stage.input(1, Client::handle_transport_ready);
+    stage.input(1, |client, env| {
+        client.handle_transport_ready(Security::Plain, env)
+    });
     let fatal = "SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0";
     stage.answer(2, &message(b'E', fatal.as_bytes()));
     stage.input(3, |client, env| client.handle_lost("closed", env));

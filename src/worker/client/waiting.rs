@@ -7,7 +7,7 @@ impl Client {
     /// What it waits for, if it waits for the server.
     pub fn wait(&self) -> Option<Wait> {
         let (since, place) = match self.state {
-            State::Connecting | State::Backlogged { .. } => {
+            State::Connecting | State::Judging(_) | State::Backlogged { .. } => {
                 (self.attempt.started_at(), Place::Connecting)
             }
             State::Greeting { since } => (since, Place::Greeting),

@@ -7,7 +7,7 @@ use pgmark::collector::{Collector, CollectorPlan, LogContext, Progress, open_log
 use pgmark::event::{
     Announcement, Batch, Event, Outcome, Phase, SqlState, ToCollector, TransactionRecord,
 };
-use pgmark::plan::{CsvStyle, LogFormat, LogPlan, LogRows, LogTime, StopRule};
+use pgmark::plan::{CsvStyle, LeadIn, LogFormat, LogPlan, LogRows, LogTime, StopRule};
 use pgmark::time::{Clock, Timestamp};
 
 /// Events of a worker's batch.
@@ -66,7 +66,7 @@ fn collector(log: Option<&Path>) -> Collector {
         commands: Vec::new(),
         stop,
         rate: None,
-        lead_in: Duration::ZERO,
+        lead_in: LeadIn::default(),
         latency_limit: None,
         with_retries: false,
         progress: Progress::Silent,

@@ -1,0 +1,79 @@
+//! Looks after the server's checkpoints while a run goes on, for files that tell them by interval.
+//!
+//! On a thread and a connection of its own, once the clients have theirs: whatever becomes of it,
+//! the run does not wait for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+
+use crate::console::Console;
+use crate::context::RunContext;
+use crate::control;
+use crate::event::{Announcement, Level, Message};
+use crate::server::Activity;
+
+/// Time from look to look. Each is one short statement.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Ends the looking when it is dropped.
+pub(super) struct CheckpointWatch {
+    _end: Sender<()>,
+}
+
+impl CheckpointWatch {
+    /// Begins to look, if a file of the run has use for it; the collector is told what is seen.
+    pub(super) fn begin(
+        run: &Arc<RunContext>,
+        version_num: u32,
+        announcements: Sender<Announcement>,
+    ) -> Option<CheckpointWatch> {
+        if !run.plan.logs_intervals() {
+            return None;
+        }
+        let (end, ended) = bounded(0);
+        let run = Arc::clone(run);
+        std::thread::Builder::new()
+            .name("checkpoints".to_owned())
+            .spawn(move || look(&run, version_num, &announcements, &ended))
+            .ok()?;
+        Some(CheckpointWatch { _end: end })
+    }
+}
+
+fn look(
+    run: &RunContext,
+    version_num: u32,
+    announcements: &Sender<Announcement>,
+    ended: &Receiver<()>,
+) {
+    // The collector owns standard error.
+    let console = Console::to(Box::new(std::io::sink()));
+    let mut client = match control::connect(&run.target, &console) {
+        Ok(client) => client,
+        Err(error) => {
+            let text = format!("checkpoints are not watched: {error}");
+            let _ = announcements.send(Announcement::Message(Message {
+                level: Level::Info,
+                text,
+            }));
+            return;
+        }
+    };
+    let mut before = None;
+    loop {
+        let Some(counted) = Activity::now(&mut client, version_num).checkpoints else {
+            let _ = announcements.send(Announcement::CheckpointsUnknown);
+            return;
+        };
+        // A counter that was reset has counted what it shows.
+        let begun = before.map_or(0, |before| counted.checked_sub(before).unwrap_or(counted));
+        before = Some(counted);
+        let at = run.clock.now();
+        let _ = announcements.send(Announcement::Checkpoints { at, begun });
+        if ended.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}
