@@ -3,7 +3,7 @@
 //! During a run the collector owns that stream; before and after it nothing but this module
 //! writes there. Lines never mix, a closed stream is no error, and nothing goes to stdout.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
@@ -26,7 +26,7 @@ struct Stream {
 impl Console {
     /// Standard error of the process, whose messages begin with the program's name.
     pub fn stderr(program: Program) -> Self {
-        let stderr = std::io::stderr();
+        let stderr = io::stderr();
         let terminal = stderr.is_terminal();
         Console {
             program,
@@ -45,6 +45,11 @@ impl Console {
             program: Program::Pgmark,
             terminal: false,
         }
+    }
+
+    /// The stream itself, for whoever owns it during a run.
+    pub fn stream(&self) -> impl Write + Send + 'static {
+        Raw(self.clone())
     }
 
     /// The name that the program was called by.
@@ -128,6 +133,19 @@ impl Console {
     }
 }
 
+/// Bytes as they are.
+struct Raw(Console);
+
+impl Write for Raw {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.lock().out.flush()
+    }
+}
+
 impl Stream {
     /// Nobody is left to tell that standard error is closed, so failures are ignored.
     fn write(&mut self, text: &str) {
@@ -140,7 +158,6 @@ impl Stream {
 pub(crate) mod tests {
     use super::*;
     use crate::error::Report;
-    use std::io;
 
     /// A console that writes into memory, and what it wrote.
     pub(crate) fn recorded() -> (Console, Recording) {

@@ -42,7 +42,8 @@ pub struct Cancellation {
 /// `console` for as long as the connection lives.
 ///
 /// # Errors
-/// [`Error::Connect`] with the outcome of every attempt, one a line.
+/// [`Error::PasswordRequired`] if a server asks for a password and none is known, else
+/// [`Error::Connect`], each with the outcome of every attempt, one a line.
 pub fn connect(target: &Target, console: &Console) -> Result<Connection, Error> {
     let mut generator = Generator::new(RandomState::new().build_hasher().finish());
     let mut attempts = look_up::addresses(target).attempts(|bound| generator.index_below(bound));
@@ -65,6 +66,9 @@ pub fn connect(target: &Target, console: &Console) -> Result<Connection, Error> 
         attempts.fail(failure.failure);
     }
     let report = attempts.report(target);
+    if attempts.lack_password() {
+        return Err(Error::PasswordRequired(report));
+    }
     Err(Error::Connect(match remedy {
         Some(hint) => report.hint(hint),
         None => report,

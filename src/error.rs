@@ -18,6 +18,10 @@ pub enum Error {
     /// No connection could be made.
     #[error("{0}")]
     Connect(Report),
+    /// No connection could be made because the server asks for a password, and none is known.
+    /// Connecting again with one may succeed.
+    #[error("{0}")]
+    PasswordRequired(Report),
     /// The server refused a statement of pgmark's own (initialisation, vacuum, detection).
     #[error("{0}")]
     Server(Report),
@@ -105,6 +109,7 @@ impl Error {
             Error::Usage(report)
             | Error::Script(report)
             | Error::Connect(report)
+            | Error::PasswordRequired(report)
             | Error::Server(report)
             | Error::Environment(report) => Some(report),
             Error::Io { .. } | Error::Interrupted(_) => None,

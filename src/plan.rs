@@ -67,6 +67,8 @@ pub struct RunPlan {
     pub per_command: bool,
     /// Each thing that clients do is told on stderr (`--debug`).
     pub debug: bool,
+    /// A client that has waited for the server so long is told of, above zero; `None` for never.
+    pub long_wait: Option<Duration>,
     /// Only say what would be done.
     pub dry_run: bool,
 }

@@ -94,6 +94,8 @@ pub struct Attempts {
     hint: Option<&'static str>,
     /// Of the last server that answered: with which code it refused, and which host it is.
     refusal: Option<(SqlState, usize)>,
+    /// They ended because no password is known.
+    lacks_password: bool,
 }
 
 /// How far the attempts at one address are.
@@ -125,6 +127,8 @@ pub enum AttemptFailure {
     NoTls,
     /// The TLS handshake failed, or the server's certificate is none to trust.
     Handshake(String),
+    /// The server asks for a password, and none is known. All attempts may be made again with one.
+    PasswordRequired,
     /// The server let us in, and is not of the kind that is wanted: the reason of
     /// [`Verdict::Unsuitable`].
     Unsuitable(&'static str),
@@ -182,6 +186,7 @@ impl Addresses {
             failures: Vec::new(),
             hint: None,
             refusal: None,
+            lacks_password: false,
         };
         attempts.pass_unresolved();
         attempts
@@ -268,6 +273,11 @@ impl Attempts {
         }
     }
 
+    /// Whether they ended because the server asks for a password and none is known.
+    pub fn lack_password(&self) -> bool {
+        self.lacks_password
+    }
+
     fn candidate(&self) -> Option<&Candidate> {
         self.candidate_at(self.place)
     }
@@ -316,6 +326,7 @@ impl Attempts {
         );
         self.failures.push(told);
         self.hint = failure.remedy();
+        self.lacks_password = *failure == AttemptFailure::PasswordRequired;
         if let AttemptFailure::Refused { sqlstate, .. } = failure {
             self.refusal = Some((*sqlstate, host));
         }
@@ -369,7 +380,9 @@ impl AttemptFailure {
             AttemptFailure::Refused { .. } => Next::Nothing,
             AttemptFailure::Handshake(_) => Next::OtherEncryption,
             AttemptFailure::Unsuitable(_) => Next::Host,
-            AttemptFailure::NoTls | AttemptFailure::Unacceptable(_) => Next::Nothing,
+            AttemptFailure::PasswordRequired
+            | AttemptFailure::NoTls
+            | AttemptFailure::Unacceptable(_) => Next::Nothing,
         }
     }
 
@@ -387,6 +400,10 @@ impl AttemptFailure {
             AttemptFailure::NoTls => {
                 Some("Turn ssl on in the server, or use an sslmode below \"require\".")
             }
+            AttemptFailure::PasswordRequired => Some(
+                "Use a password file (~/.pgpass) or PGPASSWORD, or run the program on a terminal, where \
+                 it asks.",
+            ),
             AttemptFailure::Unreachable(_)
             | AttemptFailure::TimedOut
             | AttemptFailure::Refused { .. }
@@ -408,6 +425,9 @@ impl std::fmt::Display for AttemptFailure {
             AttemptFailure::Refused { message, .. } => f.write_str(message),
             AttemptFailure::NoTls => {
                 f.write_str("server does not support SSL, but SSL was required")
+            }
+            AttemptFailure::PasswordRequired => {
+                f.write_str("the server asks for a password, and none was supplied")
             }
             AttemptFailure::Unsuitable(reason) => f.write_str(reason),
         }

@@ -29,6 +29,14 @@ pub enum SettingsError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A whole connection string with a password, where a part of one belongs.
+    #[error("{keyword} ({origin}) is a whole connection string")]
+    Misplaced {
+        /// The keyword of that part.
+        keyword: &'static str,
+        /// Where it was set.
+        origin: Origin,
+    },
     /// A setting exists, and pgmark cannot do what it asks for.
     #[error("{keyword} \"{value}\" ({origin}) is not supported")]
     Unsupported {
@@ -135,13 +143,20 @@ impl SettingsError {
             SettingsError::UnknownKeyword { nearest, .. } => {
                 nearest.map(|nearest| format!("Did you mean \"{nearest}\"?"))
             }
+            SettingsError::Misplaced { .. } => Some(
+                "It belongs in the place of the database's name (-d), and a URI begins with \
+                 postgresql:// or postgres://."
+                    .to_owned(),
+            ),
             SettingsError::Unsupported { hint, .. } => Some(hint.clone()),
             SettingsError::InvalidValue { valid, .. } if !valid.is_empty() => {
                 Some(format!("It is one of: {valid}."))
             }
-            SettingsError::AfterPassword => {
-                Some("A password with blanks is put in single quotes: password='…'.".to_owned())
-            }
+            SettingsError::AfterPassword => Some(
+                "A password with blanks is put in single quotes: password='…'. In a URI it has \
+                     %26 for \"&\"."
+                    .to_owned(),
+            ),
             SettingsError::UnknownService { files, .. } => {
                 let files: Vec<_> = files
                     .iter()

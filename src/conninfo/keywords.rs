@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::error::SettingsError;
+use super::secret::holds_password;
 use crate::spelling::nearest;
 
 /// A connection keyword.
@@ -262,6 +263,22 @@ impl Settings {
             origin: origin.clone(),
             hint: hint.into(),
         }
+    }
+
+    /// An error for a setting that says where to connect as whom, if it looks as if a password were
+    /// in it: messages of ours and of the server would show it.
+    pub(super) fn refuse_misplaced(&self) -> Result<(), SettingsError> {
+        for keyword in ["host", "port", "user", "dbname"] {
+            if let Some((value, origin)) = self.setting(keyword)
+                && holds_password(value)
+            {
+                return Err(SettingsError::Misplaced {
+                    keyword,
+                    origin: origin.clone(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// An error for the first setting that asks for what cannot be done.

@@ -28,7 +28,7 @@ pub use environment::{Environment, FileFacts, ProcessEnvironment};
 pub use error::SettingsError;
 pub use hostile::drive_hostile;
 pub use keywords::Origin;
-pub use secret::Secret;
+pub use secret::{Secret, holds_password};
 pub use server_state::{Question, ServerState, Verdict};
 pub use target::{
     AuthenticationMethod, CertificateMode, ChannelBindingMode, ClientCertificate, HostOrder,

@@ -36,6 +36,7 @@ impl Target {
         add_options(options, &mut settings)?;
         add_service(environment, &mut settings)?;
         add_variables(environment, &mut settings)?;
+        settings.refuse_misplaced()?;
         settings.refuse_unsupported()?;
         let mut target = Target::plain(hosts(&settings, environment)?, "", "");
         target.user = match settings.value("user") {
@@ -76,7 +77,7 @@ fn add_options(options: &ConnectionOptions, settings: &mut Settings) -> Result<(
     };
     let pairs = if uri::is_uri(database) {
         uri::parse_uri(database)?
-    } else if database.contains('=') {
+    } else if database.contains('=') && !uri::is_foreign(database) {
         keywords::parse_keyword_string(database)?
     } else {
         return settings.set("dbname", database.clone(), Origin::CommandLine);
@@ -870,6 +871,14 @@ mod tests {
         assert_eq!(target.tls.negotiation, SslNegotiation::Direct);
     }
 
+    /// Fails unless there is an error, which does not show the password.
+    #[track_caller]
+    fn refused(options: &ConnectionOptions, variables: &[(&'static str, &str)]) {
+        let outcome = Target::resolve(options, &surroundings(variables));
+        let error = crate::error::Error::from(outcome.expect_err("it is no good"));
+        assert!(!format!("{error} {error:?}").contains("hush"), "{error}");
+    }
+
     #[test]
     fn no_message_shows_a_part_of_a_password() {
         for string in [
@@ -879,10 +888,38 @@ mod tests {
             "postgres://u:p@hush@h/d",
             "postgres://h/d?password=a&hush",
             "password=%hush sslmode=x",
+            "postgres://h/d?password=a&hush=x",
+            "postgre://u:hush@h/d",
+            "postgre://u:hush@h/d?sslmode=prefer",
+            "jdbc:postgresql://h/d?user=u&password=hush",
+            "host=h pasword=hush",
+            "host=h dbname='postgres://u:hush@h/d'",
         ] {
-            let error = Target::resolve(&database(string), &surroundings(&[])).expect_err(string);
-            let error = crate::error::Error::from(error);
-            assert!(!format!("{error} {error:?}").contains("hush"), "{error}");
+            refused(&database(string), &[]);
+        }
+        let uri = "postgres://u:hush@h/d";
+        for variable in ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE"] {
+            refused(&ConnectionOptions::default(), &[(variable, uri)]);
+        }
+        for value in [uri, "h password=hush"] {
+            let value = || Some(value.to_owned());
+            let none = ConnectionOptions::default;
+            for options in [
+                ConnectionOptions {
+                    host: value(),
+                    ..none()
+                },
+                ConnectionOptions {
+                    port: value(),
+                    ..none()
+                },
+                ConnectionOptions {
+                    user: value(),
+                    ..none()
+                },
+            ] {
+                refused(&options, &[]);
+            }
         }
     }
 

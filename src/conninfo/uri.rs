@@ -2,12 +2,20 @@
 //! What the keys mean is decided elsewhere.
 
 use super::error::SettingsError;
+use super::keywords;
 
 const PREFIXES: [&str; 2] = ["postgresql://", "postgres://"];
 
 /// Whether a database name is a URI instead.
 pub(super) fn is_uri(text: &str) -> bool {
     strip_prefix(text).is_some()
+}
+
+/// Whether it is a URI of something else, or of a misspelt scheme.
+pub(super) fn is_foreign(text: &str) -> bool {
+    let of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.:".contains(c);
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    !is_uri(text) && scheme.is_some_and(|scheme| scheme.chars().all(of_scheme))
 }
 
 /// Keywords and values in a URI. Parts that are left out or empty do not appear.
@@ -23,7 +31,10 @@ pub(super) fn parse_uri(text: &str) -> Result<Vec<(String, String)>, SettingsErr
     }
     for parameter in parameters.split('&').filter(|text| !text.is_empty()) {
         let after_password = pairs.last().is_some_and(|(name, _)| name == "password");
-        if after_password && !parameter.contains('=') {
+        let is_setting = |parameter| {
+            read_parameter(parameter).is_ok_and(|(name, _)| keywords::find(&name).is_ok())
+        };
+        if after_password && !is_setting(parameter) {
             return Err(SettingsError::AfterPassword);
         }
         pairs.push(read_parameter(parameter)?);

@@ -132,9 +132,6 @@ impl Opening {
     fn explain(&self, error: &postgres::Error) -> Remedied {
         let failure = failure_of(error);
         let remedy = match &failure {
-            AttemptFailure::Unacceptable(reason) if reason.contains("password missing") => {
-                Some("The server asks for a password: set PGPASSWORD or use ~/.pgpass.")
-            }
             AttemptFailure::Unreachable(_) => Some(match self.endpoint {
                 Endpoint::Unix(_) => {
                     "Is the server running locally and accepting connections on that socket?"
@@ -147,6 +144,7 @@ impl Opening {
             | AttemptFailure::Refused { .. }
             | AttemptFailure::NoTls
             | AttemptFailure::Handshake(_)
+            | AttemptFailure::PasswordRequired
             | AttemptFailure::Unsuitable(_)
             | AttemptFailure::Unacceptable(_) => None,
         };
@@ -185,6 +183,8 @@ fn failure_of(error: &postgres::Error) -> AttemptFailure {
     let (words, cause) = (error.to_string(), root_cause(error));
     if cause == "server does not support TLS" {
         AttemptFailure::NoTls
+    } else if cause == "password missing" {
+        AttemptFailure::PasswordRequired
     } else if words.starts_with("authentication error") || words.starts_with("invalid config") {
         AttemptFailure::Unacceptable(cause)
     } else {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::conninfo::{AttemptFailure, Endpoint, Target};
 use crate::error::system_words;
-use crate::protocol::{ChannelBinding, Event, ProtocolError, ServerMessage, Session, Startup};
+use crate::protocol::{ChannelBinding, Event, ServerMessage, Session, Startup};
 use crate::tls::Connector;
 use crate::transport::{Security, blocking, peer, unix_address};
 
@@ -53,7 +53,7 @@ pub(super) fn log_in(
         channel_binding: binding,
         ..Startup::of(target, host)
     };
-    session.start(&startup).map_err(unacceptable)?;
+    session.start(&startup)?;
     exchange(&mut session, &mut *stream)?;
     // The server has let us in, so it knows what to make of a connection that just ends.
     session.terminate();
@@ -72,7 +72,7 @@ fn exchange(session: &mut Session, stream: &mut dyn Stream) -> Result<(), Attemp
             return Err(AttemptFailure::Unreachable(told.to_owned()));
         }
         let mut input = &buffer[..count];
-        while let Some(event) = session.advance(&mut input).map_err(unacceptable)? {
+        while let Some(event) = session.advance(&mut input)? {
             // Nothing else decides whether we are let in.
             if let Event::Error(message) = event {
                 return Err(refused(&message));
@@ -108,8 +108,4 @@ fn refused(message: &ServerMessage<'_>) -> AttemptFailure {
 
 fn unreachable(error: io::Error) -> AttemptFailure {
     AttemptFailure::Unreachable(system_words(&error))
-}
-
-fn unacceptable(error: ProtocolError) -> AttemptFailure {
-    AttemptFailure::Unacceptable(error.to_string())
 }

@@ -4,7 +4,7 @@
 use super::InitRun;
 use super::session::Failure;
 use super::statements;
-use crate::error::Error;
+use crate::error::{Error, Report};
 use crate::plan::{InitStep, Layout};
 use std::sync::atomic::Ordering;
 
@@ -108,19 +108,22 @@ const EXISTS_ALREADY: &str = "42P07";
 fn with_hint(error: Error, hint: String) -> Error {
     match error {
         Error::Server(report) => Error::Server(report.hint(hint)),
-        Error::Connect(report) => {
-            let hint = match &report.hint {
-                Some(first) => format!("{first}\n{hint}"),
-                None => hint,
-            };
-            Error::Connect(report.hint(hint))
-        }
+        Error::Connect(report) => Error::Connect(with_more_to_do(report, &hint)),
+        Error::PasswordRequired(report) => Error::PasswordRequired(with_more_to_do(report, &hint)),
         other @ (Error::Usage(_)
         | Error::Script(_)
         | Error::Environment(_)
         | Error::Io { .. }
         | Error::Interrupted(_)) => other,
     }
+}
+
+fn with_more_to_do(report: Report, hint: &str) -> Report {
+    let hint = match &report.hint {
+        Some(first) => format!("{first}\n{hint}"),
+        None => hint.to_owned(),
+    };
+    report.hint(hint)
 }
 
 #[cfg(test)]

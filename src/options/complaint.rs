@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 use super::values::Rejected;
+use crate::conninfo::holds_password;
 use crate::error::{Error, Report};
 use crate::program::Program;
 use crate::spelling::nearest;
@@ -31,6 +32,17 @@ pub(super) fn of_program(program: Program, error: Error) -> Error {
                 format!("Try \"{name} --help\" for more information."),
             )
         }
+        other => other,
+    }
+}
+
+/// The same complaint, unless it repeats what looks like a connection string with a password.
+pub(super) fn discreet(error: Error) -> Error {
+    match error {
+        Error::Usage(report) if holds_password(&report.message) => usage_with_hint(
+            "a connection string with a password is given where none is read",
+            "It takes the place of the database's name (-d), as one argument: put it in quotes.",
+        ),
         other => other,
     }
 }
@@ -84,7 +96,7 @@ fn unknown(named: &str, command: &Command) -> Error {
         ),
         Some("W") => usage_with_hint(
             "there is no option -W",
-            "Give the password in $PGPASSWORD or the connection string.",
+            "The password is asked for if the server wants one; or use a password file or $PGPASSWORD.",
         ),
         Some(letter) if !letter.starts_with('-') => usage(format!("invalid option -- '{letter}'")),
         Some(long) => {

@@ -3,6 +3,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
@@ -70,9 +71,17 @@ pub(super) fn into_plan(
         summary: summary(&arguments.show),
         per_command: arguments.show.report_per_command,
         debug: arguments.show.debug,
+        long_wait: match typed.program {
+            Program::Pgmark => Some(LONG_WAIT),
+            // Which says nothing of it.
+            Program::Pgbench => None,
+        },
         dry_run: arguments.show.dry_run,
     })))
 }
+
+/// So long a client waits for the server before anything is said of it.
+const LONG_WAIT: Duration = Duration::from_secs(60);
 
 /// The options that may stand beside `-i`, by the names of their fields.
 const FOR_TABLES: &[&str] = &[

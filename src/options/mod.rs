@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use arguments::Arguments;
-use complaint::{explain, of_program, usage, usage_with_hint};
+use complaint::{discreet, explain, of_program, usage, usage_with_hint};
 use expand::{Expanded, expand, is_pgbenchs, takes_value};
 use into_plan::{Typed, into_plan, seed_of_environment};
 use scripts::Found;
@@ -51,7 +51,7 @@ pub fn parse(
         Expanded::UpTo(argv, complaint) => (argv, Some(complaint)),
     };
     plan(program, &command, (argv, complaint), environment)
-        .map_err(|error| of_program(program, error))
+        .map_err(|error| of_program(program, discreet(error)))
 }
 
 /// What is wrong is told in pgbench's order: the variable of the seed, then options and the scripts

@@ -736,7 +736,7 @@ fn a_complaint_points_to_the_remedy() {
         ("-h", "help is -?"),
         ("-d -n", "no longer means debugging"),
         ("-d", "since version 17"),
-        ("-W", "in $PGPASSWORD or the connection string"),
+        ("-W", "is asked for if the server wants one"),
         ("-T 10abc", "1.5s, 250ms, 5m"),
         ("-L 1e3", "1.5s, 250ms, 5m"),
         ("-R 10abc", "6/min, 100/h"),
@@ -749,6 +749,35 @@ fn a_complaint_points_to_the_remedy() {
     ] {
         let hint = complaint(arguments).hint.unwrap_or_default();
         assert!(hint.contains(remedy), "{arguments}: {hint:?}");
+    }
+}
+
+#[test]
+fn no_complaint_repeats_a_password_that_is_where_it_does_not_belong() {
+    let command = command(Program::Pgmark);
+    let options = command.get_arguments().filter(|arg| takes_value(arg));
+    let names = options.filter_map(|arg| arg.get_long());
+    // A script's file and variables may have any name.
+    let options: Vec<String> = names
+        .filter(|name| !["define", "file"].contains(name))
+        .map(|name| format!("--{name}"))
+        .collect();
+    for string in ["postgres://u:hush@h/d", "password=hush"] {
+        let misplaced = ["d ", "-d d ", "--", "--bogus=", "--quiet=", "-S -q "].into_iter();
+        let arguments = misplaced.map(|before| format!("{before}{string}"));
+        let values = options.iter().flat_map(|option| {
+            [
+                format!("{option} {string}"),
+                format!("-i {option}={string}"),
+                format!("{option} {string} -c 0"),
+            ]
+        });
+        for arguments in arguments.chain(values) {
+            if let Err(error) = parse_words(&arguments, &NO_VARIABLES) {
+                let told = format!("{error} {error:?}");
+                assert!(!told.contains("hush"), "{arguments}: {told}");
+            }
+        }
     }
 }
 
@@ -1022,6 +1051,7 @@ fn rates_lead_ins_and_errors_reach_the_plan() {
         }
     );
     assert!(plan.debug && plan.per_command);
+    assert_eq!(plan.long_wait, Some(Duration::from_secs(60)));
     let before = run_plan("--before checkpoint,reset").before;
     assert_eq!(before, [Preparation::Checkpoint, Preparation::Reset]);
 }

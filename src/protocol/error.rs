@@ -3,6 +3,8 @@
 //! Errors that the server reports are not here: they are events, since a session lives on after
 //! most of them.
 
+use crate::conninfo::AttemptFailure;
+
 /// Why a session cannot go on. Its connection is of no more use: bytes and state may have parted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
@@ -105,4 +107,14 @@ pub enum ProtocolError {
         /// Why it cannot.
         problem: String,
     },
+}
+
+impl From<ProtocolError> for AttemptFailure {
+    /// What it means to an attempt to connect.
+    fn from(error: ProtocolError) -> Self {
+        match error {
+            ProtocolError::PasswordRequired => AttemptFailure::PasswordRequired,
+            other => AttemptFailure::Unacceptable(other.to_string()),
+        }
+    }
 }

@@ -31,7 +31,7 @@ pub(super) fn start(
         },
         dry_run: false,
     };
-    initialise(&init, signals, around)?;
+    initialise(init, signals, around)?;
     Ok(cluster)
 }
 

@@ -8,6 +8,7 @@ mod cluster;
 mod facts;
 mod limits;
 mod lost_writes;
+mod password;
 mod prepare;
 mod preview;
 mod signals;
@@ -63,7 +64,7 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
         Plan::Init(plan) if plan.dry_run => Ok(print(&init::preview(&plan), around)),
         Plan::Init(plan) => {
             let signals = Signals::catch()?;
-            initialise(&plan, &signals, around)?;
+            initialise(*plan, &signals, around)?;
             Ok(ExitStatus::Success)
         }
         Plan::Run(plan) if plan.dry_run => {
@@ -119,12 +120,16 @@ fn unwritten(written: io::Result<()>, around: &mut Surroundings<'_>) -> Option<i
         .filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
 
-fn initialise(plan: &InitPlan, signals: &Signals, around: &Surroundings<'_>) -> Result<(), Error> {
-    let mut client = signals.connecting(&plan.target, &around.console)?;
+fn initialise(
+    mut plan: InitPlan,
+    signals: &Signals,
+    around: &Surroundings<'_>,
+) -> Result<(), Error> {
+    let mut client = password::connect(&mut plan.target, signals, &around.console)?;
     signals.cancelling(&mut client, |client| {
         init::run(
             client,
-            plan,
+            &plan,
             &around.console,
             &around.clock,
             signals.stopped(),
@@ -178,13 +183,13 @@ fn report_seed(plan: &RunPlan, console: &Console) {
 /// during the run is a fact of the result.
 pub fn measure(
     plan: RunPlan,
-    target: Target,
+    mut target: Target,
     signals: &Signals,
     around: &mut Surroundings<'_>,
 ) -> Result<RunResult, Error> {
     let values = ValueSources::read(&plan.scripts)?;
     let addresses = look_up::addresses(&target);
-    let prepared = prepare::prepare(&plan, &target, signals, around)?;
+    let prepared = prepare::prepare(&plan, &mut target, signals, around)?;
     let run = Arc::new(RunContext::new(
         plan,
         target,

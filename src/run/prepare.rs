@@ -13,7 +13,7 @@ use crate::report;
 use crate::server::{self, Activity, ServerFacts};
 
 use super::lost_writes::{self, History};
-use super::{Signals, Surroundings};
+use super::{Signals, Surroundings, password};
 
 /// What the control connection learned before the run.
 pub(super) struct Prepared {
@@ -26,14 +26,15 @@ pub(super) struct Prepared {
 }
 
 /// Looks at the server, says the banner, vacuums. The control connection is closed afterwards, so
-/// that the clients find all slots free.
+/// that the clients find all slots free. A password that the user had to type is the target's
+/// afterwards.
 pub(super) fn prepare(
     plan: &RunPlan,
-    target: &Target,
+    target: &mut Target,
     signals: &Signals,
     around: &mut Surroundings<'_>,
 ) -> Result<Prepared, Error> {
-    let mut client = signals.connecting(target, &around.console)?;
+    let mut client = password::connect(target, signals, &around.console)?;
     let console = around.console.clone();
     let stdout = &mut *around.stdout;
     signals.cancelling(&mut client, |client| {

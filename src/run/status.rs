@@ -25,6 +25,7 @@ impl ExitStatus {
             Error::Usage(_)
             | Error::Script(_)
             | Error::Connect(_)
+            | Error::PasswordRequired(_)
             | Error::Server(_)
             | Error::Environment(_)
             | Error::Io { .. } => ExitStatus::Failure,

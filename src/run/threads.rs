@@ -140,7 +140,7 @@ fn collector(run: &RunContext, logs: Vec<Box<dyn Log>>, console: &Console) -> Co
             None => Progress::Silent,
         },
     };
-    Collector::new(plan, run.clock.clone(), logs, Box::new(io::stderr()))
+    Collector::new(plan, run.clock.clone(), logs, Box::new(console.stream()))
 }
 
 /// The collector on a thread of its own; what it measured comes over the channel in the end.

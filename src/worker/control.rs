@@ -110,7 +110,7 @@ pub enum Notice {
     ClientAborted,
     /// A client has waited for the server too long.
     Overdue,
-    /// The answer to a census: who has waited too long, of this worker's clients.
+    /// The answer to a census: who has waited long, of this worker's clients.
     Waits(Vec<Wait>),
     /// The thread has ended, well or in a panic. Said once, by whoever started it.
     Done,

@@ -29,7 +29,6 @@ use mio::{Events, Poll, Token, Waker};
 
 use crate::context::RunContext;
 use crate::error::system_words;
-use crate::program::Program;
 use crate::random::Generator;
 use crate::time::Timestamp;
 use crate::transport::{Link, SERVER_CLOSED, Security, cancel};
@@ -87,7 +86,8 @@ pub struct Worker {
     choose: Generator,
     accounts: Accounts,
     window: Window,
-    watchdog: Watchdog,
+    /// Unless nobody is to be told of long waits.
+    watchdog: Option<Watchdog>,
     /// Censuses that were answered.
     censuses: u32,
     /// When the poll reported what is being handled.
@@ -133,6 +133,7 @@ impl Worker {
             id,
             choose: run.choose_generator(id),
             accounts: Accounts::new(recorder, run.clock.clone()),
+            watchdog: run.plan.long_wait.map(Watchdog::new),
             run,
             control,
             notices,
@@ -142,7 +143,6 @@ impl Worker {
             timers,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             window: Window::default(),
-            watchdog: Watchdog::new(watchdog::PATIENCE),
             censuses: 0,
             stamp: Timestamp::ZERO,
             headcount: Headcount::of(slots.iter().map(|slot| slot.client.progress())),
@@ -169,7 +169,7 @@ impl Worker {
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         self.connect_all();
-        self.watch_over_waits();
+        self.look_for_waits(self.run.clock.now());
         while self.headcount.any_running() {
             self.wait(&mut events)?;
             self.obey();
@@ -290,17 +290,13 @@ impl Worker {
         }
     }
 
-    /// Who waits long is told of, except under the name pgbench, which says nothing of it.
-    fn watch_over_waits(&mut self) {
-        match self.run.plan.program {
-            Program::Pgmark => self.look_for_waits(self.run.clock.now()),
-            Program::Pgbench => {}
-        }
-    }
-
+    /// Says if somebody has waited too long, and plans when to look again.
     fn look_for_waits(&mut self, now: Timestamp) {
         let oldest = self.waits().map(|wait| wait.since).min();
-        let look = self.watchdog.look(now, oldest);
+        let Some(watchdog) = &mut self.watchdog else {
+            return;
+        };
+        let look = watchdog.look(now, oldest);
         if look.overdue {
             let _ = self.notices.send(Notice::Overdue);
         }
@@ -308,9 +304,11 @@ impl Worker {
     }
 
     fn answer_census(&self) {
-        let (now, patience) = (self.run.clock.now(), self.watchdog.patience());
-        let overdue = self.waits().filter(|wait| now - wait.since >= patience);
-        let _ = self.notices.send(Notice::Waits(overdue.collect()));
+        let now = self.run.clock.now();
+        let watchdog = self.watchdog.as_ref();
+        let counts = |wait: &Wait| watchdog.is_some_and(|dog| dog.counts(now, wait.since));
+        let long = self.waits().filter(counts).collect();
+        let _ = self.notices.send(Notice::Waits(long));
     }
 
     fn waits(&self) -> impl Iterator<Item = Wait> {

@@ -5,7 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use crossbeam_channel::unbounded;
 
-use super::client::tests::{context, load, message, ready};
+use super::client::tests::{context, done, load, message, ready};
 use super::*;
 use crate::conninfo::{Host, HostName};
 use crate::event::{Level, ToCollector};
@@ -17,6 +17,7 @@ struct Stage {
     control: Arc<Control>,
     server: UnixStream,
     reports: Receiver<ToCollector>,
+    notices: Receiver<Notice>,
     _directory: tempfile::TempDir,
 }
 
@@ -33,10 +34,10 @@ impl Stage {
         let run = Arc::new(run);
         let (sender, reports) = unbounded();
         let (_, emptied) = unbounded();
-        let (notices, _) = unbounded();
+        let (to_main, notices) = unbounded();
         let recorder = Recorder::new(0, sender, emptied, run.clock.clone());
         let control = Arc::new(Control::default());
-        let mut worker = Worker::new(0, run, Arc::clone(&control), notices, recorder).unwrap();
+        let mut worker = Worker::new(0, run, Arc::clone(&control), to_main, recorder).unwrap();
 
         worker.connect_all();
         let mut server = listener.accept().unwrap().0;
@@ -53,6 +54,7 @@ impl Stage {
             control,
             server,
             reports,
+            notices,
             _directory: directory,
         }
     }
@@ -101,6 +103,40 @@ fn when_sending_fails_the_server_s_last_words_say_why() {
         text.ends_with("connection lost: FATAL:  terminating connection"),
         "{text}"
     );
+}
+
+#[test]
+fn a_client_that_waits_long_is_told_of_with_what_it_waits_for() {
+    let mut stage = Stage::connected();
+    let second = |seconds| Timestamp::ZERO + Duration::from_secs(seconds);
+    stage.worker.start(second(1));
+    // Those of connecting.
+    stage.notices.try_iter().for_each(drop);
+    let mut told = |now: Timestamp, answered: bool| {
+        if answered {
+            say(&mut stage.server, &done("SELECT 1", b'I'));
+            stage.worker.wait(&mut Events::with_capacity(4)).unwrap();
+            stage.worker.handle_ready();
+        }
+        stage.worker.run.clock.set(now);
+        stage.worker.look_for_waits(now);
+        stage.control.take_census();
+        stage.worker.obey();
+        stage.notices.try_iter().collect::<Vec<_>>()
+    };
+    let nobody = |notices: &[Notice]| matches!(notices, [Notice::Waits(none)] if none.is_empty());
+    assert!(nobody(&told(second(29), false)));
+    let notices = told(second(61), false);
+    let [Notice::Overdue, Notice::Waits(waits)] = &notices[..] else {
+        panic!("it is overdue: {notices:?}");
+    };
+    let place = Place::Command {
+        script: 0,
+        command: 0,
+    };
+    assert_eq!(waits.len(), 1);
+    assert_eq!((waits[0].client, waits[0].place), (0, place));
+    assert!(nobody(&told(second(62), true)), "it has its answer");
 }
 
 fn say(server: &mut UnixStream, bytes: &[u8]) {

@@ -3,14 +3,11 @@
 //!
 //! Nothing is noted when a client begins to wait, so that steady state pays nothing: all clients are
 //! looked at, but only when the one that has waited longest may have become overdue. Where nobody
-//! waits for long that is once in [`PATIENCE`].
+//! waits for long that is once in the time that is long.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
-
-/// So long a client waits for the server before anything is said of it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client that waits for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +38,8 @@ pub enum Place {
     Connecting,
 }
 
-/// Decides for one thread when to look at its clients, and when one is overdue: after
-/// [`PATIENCE`], then each time that the longest wait has doubled.
+/// Decides for one thread when to look at its clients, and when one is overdue: after its
+/// patience, then each time that the longest wait has doubled.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     patience: Duration,
@@ -66,8 +63,10 @@ impl Watchdog {
         }
     }
 
-    pub fn patience(&self) -> Duration {
-        self.patience
+    /// Whether somebody who has waited since then is counted when another one is overdue. Those who
+    /// wait for the same thing seldom began at the same moment.
+    pub fn counts(&self, now: Timestamp, since: Timestamp) -> bool {
+        now - since >= self.patience / 2
     }
 
     /// The one that waits longest has done so since `oldest`.
@@ -91,6 +90,8 @@ impl Watchdog {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     fn second(seconds: u64) -> Timestamp {
         Timestamp::ZERO + Duration::from_secs(seconds)
@@ -130,6 +131,14 @@ mod tests {
         };
         assert_eq!(look, expected);
         assert_eq!(told(&mut watchdog, 239, 300).0, [60]);
+    }
+
+    #[test]
+    fn who_began_a_little_later_is_counted_too() {
+        let watchdog = Watchdog::new(PATIENCE);
+        assert!(watchdog.counts(second(100), second(41)));
+        assert!(watchdog.counts(second(100), second(70)));
+        assert!(!watchdog.counts(second(100), second(71)));
     }
 
     #[test]

@@ -11,15 +11,17 @@ pub mod null_server;
 mod program;
 mod proxy;
 mod server;
+mod terminal;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use case::{Case, Outcome};
 pub use log::{Log, Row};
-pub use program::{Finished, Program, Running, Signal, pgmark, pgmark_alone};
+pub use program::{Finished, Program, Running, Signal, pgmark, pgmark_alone, pgmark_at};
 pub use proxy::DelayingProxy;
 pub use server::{Server, Statement};
+pub use terminal::Terminal;
 
 /// Held by a test that measures, so that no other test of its binary takes the processors away.
 pub fn measuring() -> MutexGuard<'static, ()> {

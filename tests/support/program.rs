@@ -12,15 +12,20 @@ use tempfile::TempDir;
 
 pub use rustix::process::Signal;
 
-use super::{Log, Server, wait_until};
+use super::{Log, Server, Terminal, wait_until};
 
 /// The program, set up to reach `server` as its superuser, in an empty directory of its own.
 pub fn pgmark(server: &Server) -> Program {
-    pgmark_alone()
-        .env("PGHOST", server.socket_directory())
-        .env("PGPORT", server.port().to_string())
-        .env("PGUSER", "postgres")
-        .env("PGDATABASE", "postgres")
+    pgmark_alone().reaching(server)
+}
+
+/// As [`pgmark`], in a session of its own: on that terminal, or without any.
+pub fn pgmark_at(terminal: Option<&Terminal>, server: &Server) -> Program {
+    let mut program = Program::new(Path::new("setsid"));
+    if let Some(terminal) = terminal {
+        program.command.arg("--ctty").stdin(terminal.device());
+    }
+    program.arg(env!("CARGO_BIN_EXE_pgmark")).reaching(server)
 }
 
 /// The program without any server.
@@ -51,6 +56,13 @@ impl Program {
             directory,
             scripts: 0,
         }
+    }
+
+    fn reaching(self, server: &Server) -> Program {
+        self.env("PGHOST", server.socket_directory())
+            .env("PGPORT", server.port().to_string())
+            .env("PGUSER", "postgres")
+            .env("PGDATABASE", "postgres")
     }
 
     /// Arguments, separated by blanks.
@@ -163,13 +175,13 @@ impl Running {
 }
 
 /// A stream that a thread reads, so that the program never waits for us.
-struct Output {
+pub(super) struct Output {
     text: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
 impl Output {
-    fn follow(mut stream: impl Read + Send + 'static) -> Output {
+    pub(super) fn follow(mut stream: impl Read + Send + 'static) -> Output {
         let text = Arc::new(Mutex::new(Vec::new()));
         let sink = text.clone();
         let reader = thread::spawn(move || {
@@ -183,12 +195,12 @@ impl Output {
         Output { text, reader }
     }
 
-    fn so_far(&self) -> String {
+    pub(super) fn so_far(&self) -> String {
         let text = self.text.lock().expect("no one panics with it");
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    fn all(self) -> String {
+    pub(super) fn all(self) -> String {
         self.reader.join().expect("reading does not panic");
         let text = self.text.lock().expect("no one panics with it");
         String::from_utf8_lossy(&text).into_owned()

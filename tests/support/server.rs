@@ -171,6 +171,36 @@ impl Server {
         server
     }
 
+    /// Stops the server without a goodbye, as if it had crashed; [`Server::start_again`] follows.
+    pub fn stop_immediately(&self) {
+        self.control(&["-m", "immediate", "stop"]);
+    }
+
+    /// Starts a stopped server, and waits until it accepts connections.
+    pub fn start_again(&self) {
+        let options = format!(
+            "-k {} -p {} -c listen_addresses=127.0.0.1 -c fsync=off -c log_line_prefix='{LOG_LINE_PREFIX}'",
+            self.directory.display(),
+            self.port
+        );
+        let log = self.directory.join("log").display().to_string();
+        self.control(&["-l", &log, "-o", &options, "start"]);
+    }
+
+    fn control(&self, arguments: &[&str]) {
+        let status = as_user(&self.bindir.join("pg_ctl"), self.owner)
+            .arg("-D")
+            .arg(self.directory.join("data"))
+            .args(["-w", "-s"])
+            .args(arguments)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .expect("pg_ctl can be started");
+        assert!(status.success(), "pg_ctl {arguments:?}: {status}");
+    }
+
     fn connect(&self, database: &str) -> Result<Client, postgres::Error> {
         postgres::Config::new()
             .host_path(&self.directory)
@@ -266,10 +296,12 @@ fn keeper(bindir: &Path, directory: &Path, port: u16, owner: Option<(u32, u32)>)
     let script = r#"
         "$1/postgres" -D "$2/data" -k "$2" -p "$3" -c listen_addresses=127.0.0.1 \
             -c fsync=off -c autovacuum=off -c log_line_prefix="$4" >"$2/log" 2>&1 </dev/null &
-        server=$!
         cat >/dev/null
+        # It may be another one by now.
+        server=$(head -n 1 "$2/data/postmaster.pid")
         kill -INT "$server"
-        wait "$server"
+        wait
+        while kill -0 "$server" 2>/dev/null; do sleep 0.1; done
         rm -rf "$2""#;
     as_user(Path::new("/bin/sh"), owner)
         .args(["-c", script, "keeper"])

@@ -2,7 +2,7 @@
 
 use crate::event::{Abort, Level, SqlState};
 use crate::plan::QueryMode;
-use crate::protocol::{Event, ServerMessage};
+use crate::protocol::{Event, ProtocolError, ServerMessage};
 use crate::script::{
     self, Command, CommandKind, EvalContext, EvalError, Place, Script, ShellCommand, Variables,
     setshell_value,
@@ -29,7 +29,7 @@ impl Client {
             let event = match self.session.advance(&mut input) {
                 Ok(Some(event)) => event,
                 Ok(None) => return,
-                Err(error) => return self.handle_nonsense(&error.to_string(), env),
+                Err(error) => return self.handle_nonsense(error, env),
             };
             match event {
                 Event::Started => self.handle_started(env),
@@ -91,10 +91,10 @@ impl Client {
     }
 
     /// What arrived makes no sense, or asks for what cannot be given: the connection is of no use.
-    fn handle_nonsense(&mut self, problem: &str, env: &mut Environment<'_>) {
+    fn handle_nonsense(&mut self, problem: ProtocolError, env: &mut Environment<'_>) {
         match self.state {
             State::Connecting | State::Judging(_) | State::Backlogged { .. } => {
-                self.attempt.refuse_server(problem.to_owned());
+                self.attempt.refuse_server(problem);
                 self.fail_attempt(env);
             }
             State::Idle
@@ -107,7 +107,7 @@ impl Client {
             | State::Throttled { .. }
             | State::Working(_) => {
                 self.action = Some(Action::Close);
-                self.handle_lost(problem, env);
+                self.handle_lost(&problem.to_string(), env);
             }
             State::Done | State::Closing { .. } => {}
         }

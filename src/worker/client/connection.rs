@@ -6,7 +6,7 @@ use crate::conninfo::{
 };
 use crate::error::Report;
 use crate::event::{ClientEnd, ConnectionRecord, Event, Level, LossCause, SpanKind};
-use crate::protocol::{DataRow, ServerMessage, TransactionStatus};
+use crate::protocol::{DataRow, ProtocolError, ServerMessage, TransactionStatus};
 use crate::random::Generator;
 use crate::time::Timestamp;
 use crate::transport::Security;
@@ -97,9 +97,8 @@ impl Attempt {
     }
 
     /// What the server says or asks for is not what we accept.
-    pub(super) fn refuse_server(&mut self, reason: String) {
-        self.failure
-            .get_or_insert(AttemptFailure::Unacceptable(reason));
+    pub(super) fn refuse_server(&mut self, reason: ProtocolError) {
+        self.failure.get_or_insert_with(|| reason.into());
     }
 
     pub(super) fn fail(&mut self, reason: &str) {
@@ -158,7 +157,7 @@ impl Client {
         self.statements.forget();
         let startup = env.run.startup(attempt.host, &self.attempt.security);
         if let Err(error) = self.session.start(&startup) {
-            self.attempt.refuse_server(error.to_string());
+            self.attempt.refuse_server(error);
             self.fail_attempt(env);
         }
     }

@@ -98,9 +98,13 @@ impl Client {
 
     /// Another connection could not be made either.
     pub(super) fn retry_later(&mut self, cause: LossCause, env: &mut Environment<'_>) {
-        self.tell_loss(LossStep::TryFailed, cause, env);
-        // With a connection for each transaction, the first that cannot be made is a loss, too.
         let recovery = self.recovery.take();
+        // With a connection for each transaction, the first that cannot be made is a loss, too.
+        let step = match recovery {
+            Some(_) => LossStep::TryFailed,
+            None => LossStep::Lost,
+        };
+        self.tell_loss(step, cause, env);
         let recovery = recovery.unwrap_or_else(|| Recovery::new(env.now(), true));
         let outage = env.now() - recovery.since;
         let counts = matches!(env.run.plan.load.stop, StopRule::Transactions(_));
@@ -146,7 +150,9 @@ pub(super) fn passing_cause(failure: &AttemptFailure) -> Option<LossCause> {
                 || sqlstate.0.starts_with(b"08");
             passes.then_some(LossCause::SqlState(*sqlstate))
         }
-        AttemptFailure::NoTls | AttemptFailure::Unacceptable(_) => None,
+        AttemptFailure::NoTls
+        | AttemptFailure::PasswordRequired
+        | AttemptFailure::Unacceptable(_) => None,
     }
 }
 

@@ -84,6 +84,7 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
         summary: SummaryPlan::default(),
         per_command: false,
         debug: false,
+        long_wait: Some(Duration::from_secs(60)),
         dry_run: false,
         load,
     };
@@ -669,6 +670,24 @@ fn a_refused_initial_connection_names_the_attempt_and_the_servers_words() {
     );
     assert!(report.message.contains("too many clients"), "{report}");
     assert_eq!(stage.client.progress(), Progress::Done);
+}
+
+#[test]
+fn a_password_that_is_wanted_and_not_known_is_told_with_what_to_do() {
+    let mut stage = Stage::new("SELECT 1;", load());
+    stage.input(0, Client::connect);
+    assert_eq!(stage.client.take_action(), Some(Action::Open));
+    stage.input(1, |client, env| {
+        client.handle_transport_ready(Security::Plain, env)
+    });
+    stage.answer(2, &message(b'R', &[0, 0, 0, 3]));
+    stage.input(3, |client, env| client.handle_lost("closed", env));
+    let Ok(Notice::ConnectFailed { client: 0, report }) = stage.notified.try_recv() else {
+        panic!("the main thread must hear of it");
+    };
+    assert!(report.message.ends_with("none was supplied"), "{report}");
+    let hint = report.hint.expect("something can be done");
+    assert!(hint.contains("PGPASSWORD"), "{hint}");
 }
 
 #[test]
