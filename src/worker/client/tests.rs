@@ -7,8 +7,8 @@ use crossbeam_channel::{Receiver, unbounded};
 use super::*;
 use crate::conninfo::{Host, HostName, Target};
 use crate::event::{
-    Abort, CommandEnd, Level, Outcome, Phase, SpanKind, SqlState, ToCollector, TransactionRecord,
-    TryEnd,
+    Abort, CommandEnd, Level, LossCause, LossStep, Outcome, Phase, SpanKind, SqlState, ToCollector,
+    TransactionRecord, TryEnd,
 };
 use crate::plan::{
     LeadIn, Load, LogTime, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule,
@@ -648,6 +648,136 @@ fn a_connection_lost_in_commit_is_told_apart() {
         assert!(texts[0].contains("terminating connection"), "{}", texts[0]);
         assert_eq!(stage.client.progress(), Progress::Done);
     }
+}
+
+fn losses(events: &[Event]) -> Vec<(LossStep, LossCause, Timestamp)> {
+    let losses = events.iter().filter_map(|event| match event {
+        Event::Loss(loss) => Some((loss.step, loss.cause, loss.at)),
+        _ => None,
+    });
+    losses.collect()
+}
+
+fn reconnecting() -> Load {
+    Load {
+        reconnect_on_loss: true,
+        ..load()
+    }
+}
+
+#[test]
+fn a_client_that_goes_on_after_a_loss_tries_again_and_prepares_anew() {
+    let mut run = context("SELECT :client_id;", reconnecting());
+    run.plan.query_mode = QueryMode::Prepared;
+    let mut stage = Stage::of(run).at_work();
+    stage.sent();
+    let fatal = "SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0";
+    stage.answer(102, &message(b'E', fatal.as_bytes()));
+    stage.input(102, |client, env| client.handle_lost("closed", env));
+    let pause = |stage: &Stage, now_ms| stage.client.poll_timeout().unwrap() - at(now_ms);
+    let around = |pause: Duration, ms: f64| {
+        let pause_ms = pause.as_secs_f64() * 1e3;
+        assert!((0.74 * ms..=1.26 * ms).contains(&pause_ms), "{pause:?}");
+    };
+    around(pause(&stage, 102), 10.0);
+    assert_eq!(stage.client.take_action(), None);
+
+    // Nobody listens, and then the server is not ready yet.
+    stage.input(120, Client::handle_timeout);
+    assert_eq!(stage.client.take_action(), Some(Action::Open));
+    stage.input(120, |client, env| {
+        client.handle_lost("Connection refused", env)
+    });
+    around(pause(&stage, 120), 20.0);
+    stage.input(150, Client::handle_timeout);
+    assert_eq!(stage.client.take_action(), Some(Action::Open));
+    stage.input(150, |client, env| {
+        client.handle_transport_ready(Security::Plain, env)
+    });
+    let starting = "SFATAL\0VFATAL\0C57P03\0Mstarting up\0\0";
+    stage.answer(151, &message(b'E', starting.as_bytes()));
+    stage.input(151, |client, env| client.handle_lost("closed", env));
+    around(pause(&stage, 151), 40.0);
+
+    stage.input(200, Client::handle_timeout);
+    stage.sent();
+    stage.log_in(210);
+    assert!(!stage.sent().is_empty(), "it is at work again");
+    let (events, texts) = stage.events();
+    assert_eq!(texts, Vec::<String>::new());
+    let state = |code: &[u8; 5]| LossCause::SqlState(SqlState(*code));
+    assert_eq!(
+        losses(&events),
+        [
+            (LossStep::Lost, state(b"57P01"), at(102)),
+            (LossStep::TryFailed, LossCause::Refused, at(120)),
+            (LossStep::TryFailed, state(b"57P03"), at(151)),
+        ]
+    );
+    let outcomes: Vec<_> = transactions(&events).iter().map(|it| it.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Aborted(Abort::ConnectionLost)]);
+}
+
+#[test]
+fn who_has_no_connection_when_the_window_ends_is_done_and_nothing_is_wrong() {
+    let mut stage = Stage::released("SELECT 1;", reconnecting());
+    stage.input(102, |client, env| client.handle_lost("Broken pipe", env));
+    stage.input(5_100, Client::handle_window_end);
+    stage.close(5_100);
+    let (events, texts) = stage.events();
+    assert_eq!(stage.client.progress(), Progress::Done);
+    assert!(
+        matches!(events.last(), Some(Event::ClientDone(done)) if done.end == ClientEnd::Finished)
+    );
+    assert_eq!(texts, Vec::<String>::new());
+}
+
+#[test]
+fn a_number_of_transactions_bounds_how_long_a_client_tries() {
+    let counted = Load {
+        stop: StopRule::Transactions(5),
+        ..reconnecting()
+    };
+    let mut stage = Stage::released("SELECT 1;", counted);
+    stage.input(102, |client, env| {
+        client.handle_lost("Connection reset", env)
+    });
+    for ms in [1_000, 299_000, 301_000] {
+        stage.input(ms, Client::handle_timeout);
+        assert_eq!(stage.client.take_action(), Some(Action::Open), "{ms}");
+        stage.input(ms, |client, env| {
+            client.handle_lost("Connection refused", env)
+        });
+    }
+    let (_, texts) = stage.events();
+    assert_eq!(stage.client.progress(), Progress::Done);
+    assert!(
+        texts[0].contains("no connection could be made for 5 minutes"),
+        "{texts:?}"
+    );
+}
+
+#[test]
+fn a_slot_that_was_waited_for_is_kept_over_a_loss() {
+    let paced = Load {
+        pacing: Pacing::Rate(10.0),
+        ..reconnecting()
+    };
+    let mut stage = Stage::released("SELECT 1;", paced);
+    let slot = stage.client.poll_timeout().expect("it waits for its slot");
+    let ms = |moment: Timestamp| moment.nanos() / 1_000_000;
+    stage.input(101, |client, env| {
+        client.handle_lost("closed the connection", env)
+    });
+    stage.input(ms(slot) + 500, Client::handle_timeout);
+    stage.log_in(ms(slot) + 510);
+    assert_eq!(stage.sent(), "SELECT 1;");
+    stage.answer(ms(slot) + 520, &done("SELECT 1", b'I'));
+    let record = stage.transactions()[0];
+    assert_eq!(record.scheduled_at, slot);
+    assert_eq!(record.connecting_ns, 10_000_000);
+    // The time without a server is lag, that of connecting is not.
+    assert!(record.lag_ns() > 490_000_000, "{}", record.lag_ns());
 }
 
 #[test]
