@@ -147,16 +147,16 @@ impl RunContext {
     /// How the link of an attempt is to be encrypted, if it is.
     ///
     /// # Errors
-    /// The files for it are not what they should be, or the host has no name to check.
+    /// The files for it are not what they should be.
     pub fn encrypting(&self, attempt: &Attempt<'_>) -> Result<Option<Encrypting>, AttemptFailure> {
         let (optional, host) = match (attempt.encryption, attempt.endpoint) {
             (Encryption::Plain, _) | (_, Endpoint::Unix(_)) => return Ok(None),
             (Encryption::Preferred, Endpoint::Tcp { host, .. }) => (true, host),
             (Encryption::Required, Endpoint::Tcp { host, .. }) => (false, host),
         };
-        let session = self.connector()?.session(host);
         Ok(Some(Encrypting {
-            session: session.map_err(|error| AttemptFailure::Handshake(error.to_string()))?,
+            connector: self.connector()?.clone(),
+            host: host.clone(),
             negotiation: self.target.tls.negotiation,
             optional,
         }))

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 
 use rustls::{ClientConnection, StreamOwned};
 
-use super::{SSL_REQUEST, unreachable};
+use super::{SSL_REQUEST, handshake_failed, unreachable};
 use crate::conninfo::{AttemptFailure, SslNegotiation};
 use crate::tls::{Connector, Established, TlsError};
 
@@ -23,13 +23,12 @@ pub fn encrypt(
     if negotiation == SslNegotiation::Postgres && ask(&mut stream).map_err(unreachable)? != b'S' {
         return Err(AttemptFailure::NoTls);
     }
-    let handshake = |error: TlsError| AttemptFailure::Handshake(error.to_string());
-    let mut session = connector.session(host).map_err(handshake)?;
+    let mut session = connector.session(host).map_err(handshake_failed)?;
     while session.connection.is_handshaking() {
         let progress = session.connection.complete_io(&mut stream);
-        progress.map_err(|error| handshake(TlsError::of_handshake(error)))?;
+        progress.map_err(|error| handshake_failed(TlsError::of_handshake(error)))?;
     }
-    let established = session.established().map_err(handshake)?;
+    let established = session.established().map_err(handshake_failed)?;
     Ok((StreamOwned::new(session.connection, stream), established))
 }
 

@@ -17,7 +17,7 @@ use mio::{Interest, Registry, Token};
 use crate::conninfo::{AttemptFailure, Endpoint, KeepaliveSettings, SslNegotiation};
 use crate::error::system_words;
 use crate::protocol::ChannelBinding;
-use crate::tls::{self, Established, TlsError};
+use crate::tls::{self, Connector, Established, TlsError};
 
 pub mod blocking;
 pub mod cancel;
@@ -53,8 +53,10 @@ enum Socket {
 /// How a TCP connection is to be encrypted.
 #[derive(Debug)]
 pub struct Encrypting {
-    /// What will encrypt it; its handshake has not begun.
-    pub session: tls::Session,
+    /// Makes what encrypts it, once the server has agreed.
+    pub connector: Connector,
+    /// Who the server's certificate is to be for.
+    pub host: String,
     /// How the handshake is begun.
     pub negotiation: SslNegotiation,
     /// Without it the connection is of use, too.
@@ -201,7 +203,7 @@ impl Link {
                         break;
                     }
                     Some(b'S') => {
-                        self.shake(encrypting);
+                        self.shake(&encrypting)?;
                         None
                     }
                     Some(b'N') if encrypting.optional => Some(Security::Refused),
@@ -258,7 +260,7 @@ impl Link {
             return Ok(Some(Security::Plain));
         };
         match encrypting.negotiation {
-            SslNegotiation::Direct => self.shake(encrypting),
+            SslNegotiation::Direct => self.shake(&encrypting)?,
             SslNegotiation::Postgres => {
                 // A socket that has just been connected takes a few bytes at once.
                 let asked = self.socket.as_write().write_all(&SSL_REQUEST);
@@ -281,14 +283,15 @@ impl Link {
         }
     }
 
-    fn shake(&mut self, encrypting: Box<Encrypting>) {
-        self.tls = Some(Box::new(encrypting.session));
+    fn shake(&mut self, encrypting: &Encrypting) -> Result<(), AttemptFailure> {
+        let session = encrypting.connector.session(&encrypting.host);
+        self.tls = Some(Box::new(session.map_err(handshake_failed)?));
         self.stage = Stage::Shaking;
+        Ok(())
     }
 
     /// Goes on with the handshake as far as the socket lets it.
     fn shake_on(&mut self) -> Result<Option<Security>, AttemptFailure> {
-        let handshake = |error: TlsError| AttemptFailure::Handshake(error.to_string());
         let Some(tls) = &mut self.tls else {
             return Ok(Some(Security::Plain));
         };
@@ -297,10 +300,10 @@ impl Link {
             match tls.connection.complete_io(&mut stream) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) => return Err(handshake(TlsError::of_handshake(error))),
+                Err(error) => return Err(handshake_failed(TlsError::of_handshake(error))),
             }
         }
-        let established = tls.established().map_err(handshake)?;
+        let established = tls.established().map_err(handshake_failed)?;
         Ok(Some(Security::Encrypted(established)))
     }
 
@@ -423,6 +426,10 @@ fn receive_encrypted(
             Err(error) => return Err(error),
         }
     }
+}
+
+fn handshake_failed(error: TlsError) -> AttemptFailure {
+    AttemptFailure::Handshake(error.to_string())
 }
 
 fn unreachable(error: io::Error) -> AttemptFailure {

@@ -31,10 +31,8 @@ fn after(answer: &'static [u8], optional: bool, closes: bool) -> Result<Security
         ..TlsSettings::disabled()
     };
     let encrypting = Encrypting {
-        session: Connector::new(&settings)
-            .unwrap()
-            .session("localhost")
-            .unwrap(),
+        connector: Connector::new(&settings).unwrap(),
+        host: "localhost".to_owned(),
         negotiation: SslNegotiation::Postgres,
         optional,
     };
