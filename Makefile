@@ -30,7 +30,7 @@ all: ## Build the program (the default).
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 20
 
-setup: ## Install what is missing on this machine: a C compiler, PostgreSQL.
+setup: ## Install what is missing on this machine: a C compiler, PostgreSQL, openssl.
 	@scripts/setup
 
 demo: setup all ## Run TPC-B against a throwaway PostgreSQL and show the summary and the files.

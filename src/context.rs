@@ -162,6 +162,16 @@ impl RunContext {
         }))
     }
 
+    /// Reads the files that encryption needs, if a client will, so that none of them has to wait for
+    /// it. What is wrong with them is told by the attempts that fail for it.
+    pub fn read_encryption_files(&self) {
+        let attempts = self.addresses.attempts(|_| 0);
+        let first = attempts.current();
+        if first.is_some_and(|attempt| attempt.encryption != Encryption::Plain) {
+            let _ = self.connector();
+        }
+    }
+
     /// What makes encrypted sessions.
     ///
     /// # Errors

@@ -37,7 +37,7 @@
 //! | [`told`] | what is told once in a run and otherwise counted | printing |
 //! | [`values`] | files of values for scripts: read before the run, rows handed out during it | formatting |
 //! | [`tls`] | encryption as libpq's settings ask for it: whom to believe, what SCRAM binds to | sockets |
-//! | [`transport`] | one non-blocking socket; beside the loop, names looked up and cancellations sent | clients, scripts |
+//! | [`transport`] | one non-blocking socket, encrypted or not, until a session can begin on it; beside the loop, names looked up and cancellations sent | clients, scripts |
 //! | [`event`] | plain records from worker to collector; latency and its siblings are methods there | anything that allocates |
 //! | [`worker`] | a thread's loop, its clients as state machines, its timers | files, stdout |
 //! | [`stats`] | distributions, counts, noise; `record` and `merge` are the only writers | threads, output |
@@ -78,6 +78,8 @@
 //!   header and row come from it.
 //! - *An option*: a field with full-sentence help in its group of [`options`], a field in
 //!   [`plan`], one line in `into_plan`, rows in the option table test, a line in the README.
+//! - *Something the main thread tells while a run goes on*: a variant of [`event::Announcement`]; it
+//!   has a channel of its own, which never waits.
 //! - *A kind of failure, an initialisation step, a way to authenticate*: a variant of the enum; no
 //!   wildcard arms over our own enums, so the compiler gives the list of places.
 

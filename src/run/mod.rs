@@ -198,6 +198,7 @@ pub fn measure(
         prepared.scale,
         around.clock.clone(),
     ));
+    run.read_encryption_files();
     let logs = prepare::open_logs(&run, signals)?;
     let driven = threads::drive(&run, logs, &prepared.server, signals, &around.console)?;
     facts::tell_repeated(&run, &around.console);
