@@ -51,7 +51,7 @@ pub(super) fn line(interval: &Interval, unix_ns: Option<i128>, plan: &CollectorP
         stats.failed.total(),
     );
     if plan.rate.is_some() {
-        line += &format!(", lag {:.3} ms", stats.lag.mean_ns() / 1e6);
+        line += &format!(", lag {:.3} ms", stats.lag_mean_ns() / 1e6);
         if plan.latency_limit.is_some() {
             line += &format!(", {} skipped", stats.skipped);
         }
@@ -109,7 +109,7 @@ pub(super) fn live_line(interval: &Interval, so_far: &SoFar, plan: &CollectorPla
             };
             format!(
                 "{per_second:.0} of {rate_text}/s  lat {mean}  p99 {p99} ms  lag {}{skipped}",
-                three_digits_ms(stats.lag.mean_ns()),
+                three_digits_ms(stats.lag_mean_ns()),
                 rate_text = (rate * 10.0).round() / 10.0,
             )
         }

@@ -44,8 +44,8 @@ pub(super) fn lag(facts: &Facts, stats: &Stats) -> Option<String> {
     (stats.processed > 0).then(|| {
         format!(
             "rate limit schedule lag: avg {} (max {}) ms",
-            millis(stats.lag.mean_ns()),
-            millis(stats.lag.max_ns() as f64)
+            millis(stats.lag_mean_ns()),
+            millis(stats.lag().map_or(0, Histogram::max_ns) as f64)
         )
     })
 }
@@ -68,9 +68,9 @@ pub(super) fn account(facts: &Facts, measured: &Measured) -> Vec<String> {
         ));
     }
     if total.processed > 0 {
-        lines.push(times("service time", &total.service));
+        lines.push(times("service time", total.service()));
         if facts.connects_for_transactions() {
-            lines.push(times("response time", &total.response));
+            lines.push(times("response time", total.response()));
         }
     }
     lines
@@ -102,7 +102,7 @@ fn about(schedule: &ScheduleFacts) -> &'static str {
 /// What `--latency-limit` judges: with a connection for each transaction what a caller waits.
 fn judged<'a>(facts: &Facts, stats: &'a Stats) -> &'a Histogram {
     if facts.connects_for_transactions() {
-        &stats.response
+        stats.response()
     } else {
         &stats.latency
     }

@@ -34,14 +34,23 @@ impl Histogram {
 
     /// Adds one duration of `nanos` ns.
     pub fn record(&mut self, nanos: u64) {
+        self.record_many(nanos, 1);
+    }
+
+    /// Adds `count` durations of `nanos` ns each.
+    pub fn record_many(&mut self, nanos: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
         self.buckets
-            .record(nanos)
+            .record_n(nanos, count)
             .expect("an auto-resizing histogram takes every value");
-        self.count += 1;
-        self.sum += u128::from(nanos);
+        let (nanos_128, count_128) = (u128::from(nanos), u128::from(count));
+        self.count += count;
+        self.sum += nanos_128 * count_128;
         self.sum_of_squares = self
             .sum_of_squares
-            .saturating_add(u128::from(nanos) * u128::from(nanos));
+            .saturating_add((nanos_128 * nanos_128).saturating_mul(count_128));
         self.min = self.min.min(nanos);
         self.max = self.max.max(nanos);
     }

@@ -40,14 +40,44 @@ pub struct Stats {
     pub untimed_ns: u64,
     /// Latency of the processed.
     pub latency: Histogram,
-    /// Service time of the processed.
-    pub service: Histogram,
-    /// Response time of the processed: latency and the connecting made for them.
-    pub response: Histogram,
-    /// Schedule lag of the processed.
-    pub lag: Histogram,
+    /// What else there is to know once one of them has begun later than it was due.
+    paced: Option<Box<Paced>>,
     /// Latency of the failed.
     pub failed_latency: Histogram,
+}
+
+/// Distributions of processed transactions that may begin later than they are due. As long as all
+/// begin when they are due, each of them is that of latency, and the lag is 0.
+#[derive(Clone, Debug, PartialEq)]
+struct Paced {
+    service: Histogram,
+    response: Histogram,
+    lag: Histogram,
+}
+
+impl Paced {
+    /// Of transactions with these latencies, none of which began late.
+    fn of_punctual(latency: &Histogram) -> Self {
+        let mut lag = Histogram::new();
+        lag.record_many(0, latency.count());
+        Paced {
+            service: latency.clone(),
+            response: latency.clone(),
+            lag,
+        }
+    }
+
+    fn record(&mut self, record: &TransactionRecord) {
+        self.service.record(record.service_ns());
+        self.response.record(record.response_ns());
+        self.lag.record(record.lag_ns());
+    }
+
+    fn merge(&mut self, other: &Paced) {
+        self.service.merge(&other.service);
+        self.response.merge(&other.response);
+        self.lag.merge(&other.lag);
+    }
 }
 
 impl Stats {
@@ -60,14 +90,16 @@ impl Stats {
         }
         match record.outcome {
             Outcome::Processed => {
-                let latency_ns = record.latency_ns();
                 self.processed += 1;
-                let response_ns = record.response_ns();
-                self.late += u64::from(latency_limit_ns.is_some_and(|limit| response_ns > limit));
-                self.response.record(response_ns);
-                self.latency.record(latency_ns);
-                self.service.record(record.service_ns());
-                self.lag.record(record.lag_ns());
+                let is_late = |limit| record.response_ns() > limit;
+                self.late += u64::from(latency_limit_ns.is_some_and(is_late));
+                if record.scheduled_at < record.started_at && self.paced.is_none() {
+                    self.paced = Some(Box::new(Paced::of_punctual(&self.latency)));
+                }
+                if let Some(paced) = &mut self.paced {
+                    paced.record(record);
+                }
+                self.latency.record(record.latency_ns());
                 self.record_retries(record);
             }
             Outcome::Failed => {
@@ -91,11 +123,42 @@ impl Stats {
         self.retried += other.retried;
         self.retries += other.retries;
         self.untimed_ns += other.untimed_ns;
+        self.merge_paced(other);
         self.latency.merge(&other.latency);
-        self.service.merge(&other.service);
-        self.lag.merge(&other.lag);
-        self.response.merge(&other.response);
         self.failed_latency.merge(&other.failed_latency);
+    }
+
+    fn merge_paced(&mut self, other: &Stats) {
+        if self.paced.is_none() && other.paced.is_none() {
+            return;
+        }
+        let ours = self
+            .paced
+            .get_or_insert_with(|| Box::new(Paced::of_punctual(&self.latency)));
+        match &other.paced {
+            Some(theirs) => ours.merge(theirs),
+            None => ours.merge(&Paced::of_punctual(&other.latency)),
+        }
+    }
+
+    /// Service time of the processed.
+    pub fn service(&self) -> &Histogram {
+        self.paced.as_ref().map_or(&self.latency, |paced| &paced.service)
+    }
+
+    /// Response time of the processed: latency and the connecting made for them.
+    pub fn response(&self) -> &Histogram {
+        self.paced.as_ref().map_or(&self.latency, |paced| &paced.response)
+    }
+
+    /// Schedule lag of the processed, `None` if none of them had any.
+    pub fn lag(&self) -> Option<&Histogram> {
+        self.paced.as_ref().map(|paced| &paced.lag)
+    }
+
+    /// Mean schedule lag of the processed, ns.
+    pub fn lag_mean_ns(&self) -> f64 {
+        self.lag().map_or(0.0, Histogram::mean_ns)
     }
 
     /// Time of all clients inside `\untimed`.
@@ -281,6 +344,28 @@ mod tests {
         assert_eq!(stats.latency.count(), 2);
         assert_eq!(stats.latency.sum_ns(), 6_000_000);
         assert_eq!(stats.failed_latency.count(), 3);
+    }
+
+    /// The first that is late makes them apart, and what came before is not lost.
+    #[test]
+    fn what_is_apart_from_latency_only_under_a_rate_is_exact_from_the_first_on() {
+        let punctual = record(Outcome::Processed, 2_000);
+        let late = TransactionRecord {
+            scheduled_at: Timestamp::ZERO,
+            started_at: Timestamp::from_nanos(1_000_000),
+            finished_at: Timestamp::from_nanos(5_000_000),
+            connecting_ns: 400_000,
+            ..punctual
+        };
+        let stats = stats_of(&[punctual, punctual]);
+        assert_eq!(stats.lag_mean_ns(), 0.0);
+        assert_eq!(stats.service(), &stats.latency);
+        let stats = stats_of(&[punctual, late, punctual]);
+        assert_eq!(stats.latency.sum_ns(), 2 * 2_000_000 + 4_600_000);
+        assert_eq!(stats.service().sum_ns(), 2 * 2_000_000 + 4_000_000);
+        assert_eq!(stats.response().sum_ns(), 2 * 2_000_000 + 5_000_000);
+        let lag = stats.lag().expect("one was late");
+        assert_eq!((lag.count(), lag.sum_ns()), (3, 600_000));
     }
 
     #[test]

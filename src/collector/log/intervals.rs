@@ -69,7 +69,7 @@ const COLUMNS: [Column; 21] = [
         cells.micros(row.stats.latency.max_ns())
     }),
     ("lag_avg_us", |cells, row| {
-        cells.six_decimals(row.stats.lag.mean_ns() / 1e3);
+        cells.six_decimals(row.stats.lag_mean_ns() / 1e3);
     }),
     ("connects", |cells, row| cells.count(row.connects)),
     ("checkpoint", |cells, row| match row.checkpoints {
