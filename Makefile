@@ -22,7 +22,7 @@ export CARGO_TARGET_DIR = $(CURDIR)/target
 
 # What setup installs is needed by what follows it; cargo itself uses all processors.
 .NOTPARALLEL:
-.PHONY: all help setup demo check test lint tls-matrix bench install install-as-pgbench uninstall clean distclean
+.PHONY: all help setup demo check test lint tls-matrix torture bench install install-as-pgbench uninstall clean distclean
 
 all: ## Build the program (the default).
 	$(CARGO) build --release $(CARGOFLAGS)
@@ -49,6 +49,9 @@ lint: ## Formatting, lints and documentation only.
 
 tls-matrix: ## Every sslmode with every kind of certificate and key, each compared with psql.
 	$(CARGO) test $(CARGOFLAGS) --test tls -- --include-ignored
+
+torture: ## Connections that break in every place of a reply.
+	$(CARGO) test $(CARGOFLAGS) --test torture -- --include-ignored
 
 bench: ## Measure what a transaction costs, beside pgbench and the least possible.
 	$(CARGO) bench $(CARGOFLAGS) --bench evaluation

@@ -6,7 +6,9 @@
 use std::ops::{Add, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// A moment on the monotonic clock, in nanoseconds since the clock was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,14 +73,20 @@ pub struct Clock {
 
 #[derive(Clone, Debug)]
 enum Source {
-    Monotonic(Instant),
+    /// Counted from this reading of the system's clock.
+    Monotonic {
+        origin_ns: u64,
+    },
     Manual(Arc<AtomicU64>),
 }
 
 impl Clock {
     /// Starts the clock: now is [`Timestamp::ZERO`].
     pub fn start() -> Self {
-        Clock::with_origin(Source::Monotonic(Instant::now()), unix_now_ns())
+        let source = Source::Monotonic {
+            origin_ns: monotonic_ns(),
+        };
+        Clock::with_origin(source, unix_now_ns())
     }
 
     fn with_origin(source: Source, unix_origin_ns: i128) -> Self {
@@ -102,15 +110,14 @@ impl Clock {
     pub fn set(&self, now: Timestamp) {
         match &self.source {
             Source::Manual(nanos) => nanos.store(now.nanos(), Ordering::Relaxed),
-            Source::Monotonic(_) => panic!("only a manual clock can be set"),
+            Source::Monotonic { .. } => panic!("only a manual clock can be set"),
         }
     }
 
     /// The present moment.
     pub fn now(&self) -> Timestamp {
         match &self.source {
-            // 2^64 ns are 584 years.
-            Source::Monotonic(origin) => Timestamp(origin.elapsed().as_nanos() as u64),
+            Source::Monotonic { origin_ns } => Timestamp(monotonic_ns().saturating_sub(*origin_ns)),
             Source::Manual(nanos) => Timestamp(nanos.load(Ordering::Relaxed)),
         }
     }
@@ -129,10 +136,17 @@ impl Clock {
     /// Slewing shows too; only steps of more than a second are worth a word.
     pub fn wall_step_ns(&self) -> i128 {
         match &self.source {
-            Source::Monotonic(_) => unix_now_ns() - self.unix_ns(self.now()),
+            Source::Monotonic { .. } => unix_now_ns() - self.unix_ns(self.now()),
             Source::Manual(_) => 0,
         }
     }
+}
+
+/// The system's monotonic clock, without the detour over a duration of seconds and nanoseconds.
+/// 2^64 ns are 584 years.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn unix_now_ns() -> i128 {

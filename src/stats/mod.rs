@@ -143,12 +143,16 @@ impl Stats {
 
     /// Service time of the processed.
     pub fn service(&self) -> &Histogram {
-        self.paced.as_ref().map_or(&self.latency, |paced| &paced.service)
+        self.paced
+            .as_ref()
+            .map_or(&self.latency, |paced| &paced.service)
     }
 
     /// Response time of the processed: latency and the connecting made for them.
     pub fn response(&self) -> &Histogram {
-        self.paced.as_ref().map_or(&self.latency, |paced| &paced.response)
+        self.paced
+            .as_ref()
+            .map_or(&self.latency, |paced| &paced.response)
     }
 
     /// Schedule lag of the processed, `None` if none of them had any.

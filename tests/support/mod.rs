@@ -6,6 +6,7 @@
 
 mod case;
 pub mod certificates;
+mod hostile_proxy;
 mod log;
 pub mod null_server;
 mod program;
@@ -17,6 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use case::{Case, Outcome};
+pub use hostile_proxy::{HostileProxy, Mischief};
 pub use log::{Log, Row};
 pub use program::{Finished, Program, Running, Signal, pgmark, pgmark_alone, pgmark_at};
 pub use proxy::DelayingProxy;

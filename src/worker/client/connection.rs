@@ -436,7 +436,7 @@ impl Client {
             "client {} aborted: connection lost: {}",
             self.id, error.text
         );
-        if self.may_recover(env) {
+        if self.outlives_losses(env) {
             return self.recover(error.sqlstate, &error.text, holds_transaction, env);
         }
         env.recorder.say(Level::Error, text);

@@ -53,11 +53,15 @@ impl Recovery {
 }
 
 impl Client {
-    /// Whether a client that has lost its connection goes on.
+    /// Whether the loss of its connection does not end the client.
+    pub(super) fn outlives_losses(&self, env: &Environment<'_>) -> bool {
+        env.run.plan.load.reconnect_on_loss && self.launched
+    }
+
+    /// Whether a client without a connection is to make another one.
     pub(super) fn may_recover(&self, env: &Environment<'_>) -> bool {
         let window = env.window;
-        env.run.plan.load.reconnect_on_loss
-            && self.launched
+        self.outlives_losses(env)
             && !(window.stopping || window.closing || window.cancelling)
             && window.is_open(env.now())
     }
@@ -76,6 +80,10 @@ impl Client {
         };
         self.session.reset();
         self.tell_loss(LossStep::Lost, cause, env);
+        if !self.may_recover(env) {
+            // The run is over, and there is nothing left to go on with.
+            return self.end(ClientEnd::Finished, env.stamp, env);
+        }
         if env.run.plan.load.reconnect {
             // Its next transaction makes a connection anyway.
             self.state = State::Choosing;

@@ -733,6 +733,21 @@ fn who_has_no_connection_when_the_window_ends_is_done_and_nothing_is_wrong() {
 }
 
 #[test]
+fn a_transaction_lost_after_the_window_is_aborted_and_its_client_done() {
+    let mut stage = Stage::released("SELECT 1;", reconnecting());
+    stage.input(5_200, |client, env| {
+        client.handle_lost("Connection reset", env)
+    });
+    let (events, texts) = stage.events();
+    assert_eq!(texts, Vec::<String>::new());
+    let outcomes: Vec<_> = transactions(&events).iter().map(|it| it.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Aborted(Abort::ConnectionLost)]);
+    assert!(
+        matches!(events.last(), Some(Event::ClientDone(done)) if done.end == ClientEnd::Finished)
+    );
+}
+
+#[test]
 fn a_number_of_transactions_bounds_how_long_a_client_tries() {
     let counted = Load {
         stop: StopRule::Transactions(5),

@@ -280,7 +280,7 @@ impl Client {
             self.id, self.transaction.script, self.transaction.cursor, error.result, error.text
         );
         self.record(Outcome::Aborted(why), error.sqlstate, env);
-        if self.may_recover(env) {
+        if self.outlives_losses(env) {
             return self.recover(error.sqlstate, &error.text, false, env);
         }
         env.recorder.say(Level::Error, text);

@@ -1,0 +1,176 @@
+//! Connections that go wrong in every way, each in the middle of a run: whatever happens, the run
+//! ends, its status says how, the books balance, the log has its rows, and the server is left alone.
+//! A sample by default; `make torture` takes every place of a reply.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{Finished, HostileProxy, Mischief, Server};
+
+const CLIENTS: usize = 3;
+
+/// Bytes of a login and of several replies, at which something happens.
+const PLACES: [usize; 9] = [0, 1, 7, 40, 180, 330, 420, 700, 1_500];
+
+/// A transaction of several messages, some of them longer than others.
+const SCRIPT: &str = "\\set n random(1, 100)\n\
+    BEGIN;\n\
+    SELECT :n AS m, repeat('x', 200) AS text \\gset\n\
+    INSERT INTO torture VALUES (:n);\n\
+    END;\n";
+
+/// A server whose table takes what the clients write.
+fn server() -> Server {
+    let server = Server::with("local all all trust\nhost all all 127.0.0.1/32 trust\n", "");
+    server
+        .client("postgres")
+        .batch_execute("CREATE TABLE torture (n int)")
+        .expect("a new server has no such table");
+    server
+}
+
+/// A run through a proxy that spares the control connection.
+fn run(server: &Server, mischief: Mischief, options: &str) -> Finished {
+    let proxy = HostileProxy::to(server, 1, mischief);
+    let finished = support::pgmark(server)
+        .args(&format!("-n -c {CLIENTS} -j 2 -h 127.0.0.1"))
+        .args(options)
+        .env("PGPORT", proxy.port().to_string())
+        .env("PGAPPNAME", "tortured")
+        .env("PGSSLMODE", "disable")
+        .env("PGCONNECT_TIMEOUT", "2")
+        .script(SCRIPT)
+        .logged()
+        .run();
+    let context = || format!("{mischief:?} with {options}: {finished}");
+    for sign in ["internal error", "panicked", "overflow"] {
+        assert!(!finished.stderr.contains(sign), "{}", context());
+    }
+    if finished
+        .stdout
+        .contains("number of transactions actually processed")
+    {
+        check_log(&finished, &context);
+    }
+    finished
+}
+
+/// What the summary counts is in the log.
+fn check_log(finished: &Finished, context: &dyn Fn() -> String) {
+    let log = finished.log();
+    let ok = log.with_status("ok").count() as u64;
+    assert_eq!(ok, finished.processed(), "{}", context());
+}
+
+/// Nobody is left on the server, whose clients may have vanished from its sight.
+fn assert_left_alone(server: &Server) {
+    support::wait_until("no session is left", || server.sessions("tortured") == 0);
+}
+
+#[test]
+fn slow_and_chopped_bytes_change_nothing_but_the_time() {
+    let server = server();
+    for mischief in [
+        Mischief::Delay(Duration::from_millis(2)),
+        Mischief::Split,
+        Mischief::Throttle(100, Duration::from_micros(300)),
+    ] {
+        for options in [
+            "-t 5",
+            "-t 5 -M prepared",
+            "-t 2 -C -M extended",
+            "-T 1 -R 50",
+        ] {
+            let finished = run(&server, mischief, options);
+            assert_eq!(
+                finished.status,
+                Some(0),
+                "{mischief:?} with {options}: {finished}"
+            );
+        }
+    }
+    assert_left_alone(&server);
+}
+
+/// Whether a client died of it, or nobody noticed.
+fn check_status(finished: &Finished, allowed: &[i32], what: &str) {
+    let status = finished.status.unwrap_or(-1);
+    assert!(allowed.contains(&status), "{what}: {finished}");
+    if status == 1 {
+        assert!(
+            finished.stderr.contains("connection to server"),
+            "{what}: {finished}"
+        );
+    }
+}
+
+fn break_at(server: &Server, places: impl Iterator<Item = usize>) {
+    for place in places {
+        for make in [
+            Mischief::ResetAfter,
+            Mischief::HalfCloseAfter,
+            Mischief::CorruptAfter,
+        ] {
+            let mischief = make(place);
+            let what = format!("{mischief:?}");
+            // A connection that breaks while logging in ends the start, later its client.
+            let finished = run(server, mischief, "-t 20");
+            check_status(&finished, &[0, 1, 2], &what);
+            let finished = run(server, mischief, "-t 20 -M prepared -C");
+            check_status(&finished, &[0, 1, 2], &what);
+        }
+    }
+    assert_left_alone(server);
+}
+
+#[test]
+fn connections_that_break_or_lie_end_their_clients_and_nothing_else() {
+    break_at(&server(), PLACES.into_iter());
+}
+
+#[test]
+#[ignore = "takes minutes; make torture"]
+fn connections_that_break_or_lie_anywhere_end_their_clients_and_nothing_else() {
+    break_at(&server(), (0..900).step_by(7));
+}
+
+#[test]
+fn who_goes_on_after_a_loss_does_so_however_often_it_is_broken() {
+    let server = server();
+    for place in [700, 1_500, 4_000] {
+        for make in [Mischief::ResetAfter, Mischief::HalfCloseAfter] {
+            let mischief = make(place);
+            let finished = run(&server, mischief, "-T 1 --reconnect-on-loss");
+            assert_eq!(finished.status, Some(0), "{mischief:?}: {finished}");
+            // Where every connection breaks in its first transaction, none is processed.
+            assert_eq!(
+                finished.processed() > 0,
+                place > 700,
+                "{mischief:?}: {finished}"
+            );
+            let lost = finished.figure("number of transactions lost with their connection: ");
+            let aborted = finished.log().with_status("aborted").count() as f64;
+            assert!(aborted >= lost, "{mischief:?}: {finished}");
+        }
+    }
+    assert_left_alone(&server);
+}
+
+#[test]
+fn a_server_that_falls_silent_is_left_when_the_time_to_finish_is_over() {
+    let server = server();
+    for place in [40, 420, 1_500] {
+        let mischief = Mischief::BlackHoleAfter(place);
+        let finished = run(&server, mischief, "-T 1 --finish-within 1");
+        let what = format!("{mischief:?}");
+        check_status(&finished, &[0, 1], &what);
+        if finished.status == Some(1) {
+            assert!(
+                finished.stderr.contains("timeout expired"),
+                "{what}: {finished}"
+            );
+        }
+    }
+    assert_left_alone(&server);
+}
