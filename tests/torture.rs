@@ -107,18 +107,17 @@ fn check_status(finished: &Finished, allowed: &[i32], what: &str) {
 
 fn break_at(server: &Server, places: impl Iterator<Item = usize>) {
     for place in places {
-        for make in [
-            Mischief::ResetAfter,
-            Mischief::HalfCloseAfter,
-            Mischief::CorruptAfter,
+        for (mischief, length) in [
+            (Mischief::ResetAfter(place), "-t 20"),
+            (Mischief::HalfCloseAfter(place), "-t 20"),
+            // A message that says that it is longer than it is is waited for.
+            (Mischief::CorruptAfter(place), "-T 0.2 --finish-within 0.2"),
         ] {
-            let mischief = make(place);
-            let what = format!("{mischief:?}");
             // A connection that breaks while logging in ends the start, later its client.
-            let finished = run(server, mischief, "-t 20");
-            check_status(&finished, &[0, 1, 2], &what);
-            let finished = run(server, mischief, "-t 20 -M prepared -C");
-            check_status(&finished, &[0, 1, 2], &what);
+            for options in ["", " -M prepared -C"] {
+                let finished = run(server, mischief, &format!("{length}{options}"));
+                check_status(&finished, &[0, 1, 2], &format!("{mischief:?}"));
+            }
         }
     }
     assert_left_alone(server);

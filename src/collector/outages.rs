@@ -3,7 +3,8 @@
 //!
 //! An outage lasts from the last completion before to the first after a span in which at least one
 //! client lost its connection and nothing completed. Where a client that did not lose its own
-//! completes meanwhile, the server was there, and the outage has no length.
+//! completes meanwhile, the server was there, and the outage has no length. Where connections are
+//! lost again before all clients are back, it is one outage, as long as the longest such span.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -41,17 +42,24 @@ enum Incident {
 
 /// An outage that goes on.
 struct Current {
-    /// When nothing completed any more.
-    begins: Timestamp,
     first_loss: Timestamp,
     /// By client: whether it lost its connection, and whether it has completed since.
     lost: BTreeMap<u32, Lost>,
-    /// A span without completions that counts: its beginning and end.
-    span: Option<(Timestamp, Timestamp)>,
-    /// Something was lost since the last completion.
-    is_silent: bool,
+    /// Since when nothing completes, while somebody lost a connection in that time.
+    silence: Option<Silence>,
+    /// The longest silence that a client ended which had lost its connection, and when it ended.
+    longest: Option<(Silence, Timestamp)>,
+    /// All such silences together, ns.
+    silent_ns: u64,
     causes: BTreeMap<LossCause, u64>,
     latest: LossCause,
+}
+
+/// A time without completions.
+#[derive(Clone, Copy)]
+struct Silence {
+    begins: Timestamp,
+    /// Completions in the second before.
     before: u64,
 }
 
@@ -125,10 +133,11 @@ impl OutageWatch {
 
     /// The state of an outage at this moment, if nothing completes.
     pub(super) fn now(&self, now: Timestamp) -> Option<OutageNow> {
-        let current = self.current.as_ref().filter(|current| current.is_silent)?;
+        let current = self.current.as_ref()?;
+        let silence = current.silence?;
         let away = current.lost.values().filter(|lost| **lost == Lost::Away);
         Some(OutageNow {
-            silent_ns: now.nanos_since(current.begins),
+            silent_ns: now.nanos_since(silence.begins),
             away: away.count() as u32,
             clients: self.clients,
             tries: current.causes.values().sum(),
@@ -140,9 +149,7 @@ impl OutageWatch {
     pub(super) fn finish(mut self, ends: Timestamp) -> Outages {
         self.complete_through(Timestamp::MAX);
         if let Some(mut current) = self.current.take() {
-            if current.is_silent && ends > current.begins {
-                current.span = Some((current.begins, ends));
-            }
+            current.break_silence(ends, true);
             self.end(current, None);
         }
         for (outage, _) in std::mem::take(&mut self.ended) {
@@ -166,26 +173,20 @@ impl OutageWatch {
     /// The outage that goes on, or a new one.
     fn current_at(&mut self, at: Timestamp, cause: LossCause) -> &mut Current {
         let begins = self.last_completion.unwrap_or(self.window_begins).min(at);
-        let before = self
-            .recent
-            .iter()
-            .filter(|moment| **moment <= begins)
-            .count() as u64;
+        let recent = &self.recent;
         let current = self.current.get_or_insert_with(|| Current {
-            begins,
             first_loss: at,
             lost: BTreeMap::new(),
-            span: None,
-            is_silent: false,
+            silence: None,
+            longest: None,
+            silent_ns: 0,
             causes: BTreeMap::new(),
             latest: cause,
-            before,
         });
-        if !current.is_silent && current.span.is_none() {
-            current.begins = begins;
-            current.before = before;
-        }
-        current.is_silent = true;
+        current.silence.get_or_insert_with(|| Silence {
+            begins,
+            before: recent.iter().filter(|moment| **moment <= begins).count() as u64,
+        });
         current
     }
 
@@ -207,10 +208,7 @@ impl OutageWatch {
             return;
         };
         let was_lost = current.lost.contains_key(&client);
-        if current.is_silent && was_lost && current.span.is_none() {
-            current.span = Some((current.begins, at));
-        }
-        current.is_silent = false;
+        current.break_silence(at, was_lost);
         if was_lost {
             current.lost.insert(client, Lost::Back);
         }
@@ -231,9 +229,13 @@ impl OutageWatch {
     }
 
     fn end(&mut self, current: Current, recovered_at: Option<Timestamp>) {
-        let (begins, ends) = current
-            .span
-            .unwrap_or((current.first_loss, current.first_loss));
+        let none = Silence {
+            begins: current.first_loss,
+            before: 0,
+        };
+        let (Silence { begins, before }, ends) =
+            current.longest.unwrap_or((none, current.first_loss));
+        self.outages.unavailable_ns += current.silent_ns;
         let after = self.recent.iter().filter(|moment| **moment >= ends).count() as u64;
         let outage = Outage {
             begins_ns: begins.signed_nanos_since(self.window_begins),
@@ -241,16 +243,13 @@ impl OutageWatch {
             recovered_ns: recovered_at.map(|at| at.nanos_since(begins)),
             clients: current.lost.len() as u32,
             causes: current.causes,
-            before: current.before,
+            before,
             after,
         };
         self.ended.push((outage, ends));
     }
 
     fn keep(&mut self, outage: Outage) {
-        let in_window_ns =
-            i64::try_from(outage.length_ns).unwrap_or(i64::MAX) + outage.begins_ns.min(0);
-        self.outages.unavailable_ns += u64::try_from(in_window_ns.max(0)).unwrap_or(0);
         match self.outages.list.len() < OUTAGES_KEPT {
             true => self.outages.list.push(outage),
             false => self.outages.further += 1,
@@ -259,6 +258,27 @@ impl OutageWatch {
 }
 
 impl Current {
+    /// Something completes. If a client that had not lost its connection did that, the server was
+    /// there, and the silence was none.
+    fn break_silence(&mut self, at: Timestamp, by_lost: bool) {
+        let Some(silence) = self
+            .silence
+            .take()
+            .filter(|silence| by_lost && at > silence.begins)
+        else {
+            return;
+        };
+        let length = |(silence, ends): (Silence, Timestamp)| ends.nanos_since(silence.begins);
+        let this = (silence, at);
+        self.silent_ns += length(this);
+        if self
+            .longest
+            .is_none_or(|longest| length(longest) < length(this))
+        {
+            self.longest = Some(this);
+        }
+    }
+
     fn note(&mut self, cause: LossCause) {
         *self.causes.entry(cause).or_default() += 1;
         self.latest = cause;
@@ -359,6 +379,28 @@ mod tests {
         let outages = watch.finish(at(3_000));
         assert_eq!(outages.list[0].length_ns, 2_000_000_000);
         assert_eq!(outages.list[0].recovered_ns, None);
+    }
+
+    #[test]
+    fn losses_upon_losses_are_one_outage_as_long_as_its_longest_silence() {
+        let mut watch = watch();
+        completes(&mut watch, 0, [10].into_iter());
+        for (lost_at, back_at) in [(100, 150), (200, 900), (950, 1_000)] {
+            watch.loss(&lost(0, lost_at, LossStep::Lost, SHUTDOWN));
+            watch.loss(&lost(1, lost_at, LossStep::Lost, SHUTDOWN));
+            completes(&mut watch, 0, [back_at].into_iter());
+        }
+        let outages = watch.finish(at(1_200));
+        let [outage] = &outages.list[..] else {
+            panic!("{outages:?}");
+        };
+        assert_eq!(
+            (outage.begins_ns, outage.length_ns),
+            (150_000_000, 750_000_000)
+        );
+        assert_eq!(outage.recovered_ns, None, "client 1 never came back");
+        // 10 to 150, 150 to 900, 900 to 1000.
+        assert_eq!(outages.unavailable_ns, 990_000_000);
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub fn warnings(result: &RunResult) -> Vec<String> {
         all_failed(measured),
         early_ends(measured),
         ran_out(measured),
+        not_recovered(measured),
         behind_schedule(result),
         saturation(measured),
         blocked_sends(measured),
@@ -79,6 +80,17 @@ fn ran_out(measured: &Measured) -> Option<String> {
             "{ended} of {} clients ended early, since a file of values had no rows left for them \
              (end=stop)",
             measured.clients.len()
+        )
+    })
+}
+
+fn not_recovered(measured: &Measured) -> Option<String> {
+    let last = measured.outages.as_ref()?.list.last()?;
+    last.recovered_ns.is_none().then(|| {
+        format!(
+            "the last outage was not over when the run ended: not all of {} clients that lost their \
+             connections had ended a transaction again",
+            last.clients
         )
     })
 }

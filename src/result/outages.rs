@@ -11,7 +11,7 @@ pub struct Outages {
     pub list: Vec<Outage>,
     /// Further ones, of which only the number is kept.
     pub further: u64,
-    /// Time of the window without a completion in all of them, ns.
+    /// Time without a completion in all of them, ns.
     pub unavailable_ns: u64,
 }
 
@@ -22,7 +22,8 @@ pub struct Outage {
     /// The last completion before, from the beginning of the window, ns; the first loss if others
     /// went on completing.
     pub begins_ns: i64,
-    /// From there to the first completion after, ns; 0 if others went on completing.
+    /// From there to the first completion after, ns; 0 if others went on completing. The longest such
+    /// time, if connections were lost again before all clients were back.
     pub length_ns: u64,
     /// From the beginning until the last client had completed again, ns; `None` if the run ended
     /// before.

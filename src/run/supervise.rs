@@ -157,7 +157,9 @@ impl Supervisor<'_> {
             return;
         }
         let detail = match report.detail {
-            Some(detail) => format!("{detail}\ncould not create connection for client {client}"),
+            Some(detail) => {
+                format!("{detail} (could not create connection for client {client})")
+            }
             None => format!("could not create connection for client {client}"),
         };
         let message = match report.sqlstate {
