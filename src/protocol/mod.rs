@@ -374,7 +374,11 @@ impl Session {
     /// # Panics
     /// If the output is shorter than that.
     pub fn consume_output(&mut self, count: usize) {
-        self.output.advance(count);
+        // An empty buffer begins anew; one that only moves on has to be made room in, time and again.
+        match count == self.output.len() {
+            true => self.output.clear(),
+            false => self.output.advance(count),
+        }
     }
 
     /// Whether a transaction block is open, as of the last time the server was ready.
