@@ -85,6 +85,19 @@ impl RunPlan {
                 )
             })
     }
+
+    /// Whether a file is written that tells moments by the calendar or since 1970.
+    pub fn logs_moments(&self) -> bool {
+        let of_log = self.log.as_ref().is_some_and(|log| match log.format {
+            LogFormat::Pgbench(_) => true,
+            LogFormat::Csv(style) => match log.rows {
+                LogRows::Transactions { .. } => style.time != LogTime::None,
+                LogRows::Intervals(_) => false,
+            },
+        });
+        let of_tries = self.tries.as_ref();
+        of_log || of_tries.is_some_and(|tries| tries.time != LogTime::None)
+    }
 }
 
 /// What the summary shows besides what it always does.

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Report};
 use crate::random::Generator;
@@ -24,6 +24,8 @@ pub struct ValueSources(Vec<Source>);
 struct Source {
     script: usize,
     command: usize,
+    /// Where the table was read from.
+    path: PathBuf,
     order: ValuesOrder,
     end: ValuesEnd,
     table: Table,
@@ -31,6 +33,8 @@ struct Source {
     slots: Vec<Option<Slot>>,
     /// Rows handed out so far, where all clients take from one row.
     taken: AtomicU64,
+    /// Whether a client asked for a row and there was none for it.
+    lacked: AtomicBool,
 }
 
 /// The rows of a file, one after the other in one buffer.
@@ -97,8 +101,10 @@ impl ValueSources {
                         order: values.order,
                         end: values.end,
                         slots: slots(&header, values, scripts, &place)?,
+                        path,
                         table,
                         taken: AtomicU64::new(0),
+                        lacked: AtomicBool::new(false),
                     });
                 }
             }
@@ -130,8 +136,34 @@ impl ValueSources {
         }
         match source.row_for(asker, &mut cursor.0[index], generator) {
             Some(row) => source.set(row, variables).map(|()| true),
-            None => Ok(false),
+            None => {
+                source.lacked.store(true, Ordering::Relaxed);
+                Ok(false)
+            }
         }
+    }
+
+    /// The files that had no row for a client that asked for one.
+    pub fn exhausted(&self) -> Vec<PathBuf> {
+        let lacking = |source: &&Source| source.lacked.load(Ordering::Relaxed);
+        let sources = self.0.iter().filter(lacking);
+        sources.map(|source| source.path.clone()).collect()
+    }
+
+    /// What is to be said of files that cannot give each of so many clients a part of its own.
+    pub fn without_part(&self, clients: u32) -> Vec<String> {
+        let partitioned = |source: &&Source| source.order == ValuesOrder::Partitioned;
+        let too_short = |source: &Source| {
+            let rows = source.table.rows();
+            let without = u64::from(clients).checked_sub(rows).filter(|&n| n > 0)?;
+            Some(format!(
+                "of {clients} clients, {without} have no part of \"{}\" (order=partitioned), which \
+                 has fewer rows ({rows}); they end when they want one",
+                source.path.display()
+            ))
+        };
+        let sources = self.0.iter().filter(partitioned);
+        sources.filter_map(too_short).collect()
     }
 }
 
@@ -411,8 +443,28 @@ mod tests {
         for end in ["wrap", "stop"] {
             let desk = desk("id,name\n1,a\n", &format!("order=partitioned end={end}"));
             let sources = ValueSources::read(&desk.scripts).unwrap();
+            assert!(sources.exhausted().is_empty(), "{end}: nobody asked");
             assert_eq!(ids(&desk, &sources, 0, 3), [] as [&str; 0], "{end}");
             assert!(!ids(&desk, &sources, 1, 3).is_empty(), "{end}");
+            let [path] = &sources.exhausted()[..] else {
+                panic!("one file lacks rows");
+            };
+            assert!(path.ends_with("keys.csv"), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn parts_for_more_clients_than_rows_are_told_of_beforehand() {
+        for (options, clients, without) in [
+            ("order=partitioned", 5, None),
+            ("order=partitioned", 8, Some("of 8 clients, 3 have no part")),
+            ("", 8, None),
+        ] {
+            let desk = desk(ODD, options);
+            let sources = ValueSources::read(&desk.scripts).unwrap();
+            let told = sources.without_part(clients);
+            assert_eq!(told.len(), usize::from(without.is_some()), "{told:?}");
+            assert!(told.iter().all(|text| text.starts_with(without.unwrap())));
         }
     }
 

@@ -5,6 +5,7 @@ use crate::event::ClientEnd;
 use crate::plan::StopRule;
 use crate::program::Program;
 use crate::result::{LogResult, Measured, RunResult, ServerActivity};
+use crate::time::Timestamp;
 
 /// A thread busier than this leaves replies lying.
 const BUSY_LIMIT: f64 = 0.80;
@@ -12,10 +13,16 @@ const BUSY_LIMIT: f64 = 0.80;
 const DELAY_LIMIT: f64 = 0.05;
 /// Fewer transactions than this say nothing about the client: the first ones wait for memory.
 const TRANSACTIONS_TO_JUDGE: u64 = 100;
+/// Nor does a shorter window, in which one pause of the host weighs much.
+const WINDOW_TO_JUDGE_NS: u64 = 1_000_000_000;
+/// Skipping more than this share of what was due is no accident of a moment.
+const SKIPPED_LIMIT: f64 = 0.01;
 /// A wall clock that is only slewed differs by less.
 const STEP_LIMIT_NS: u128 = 1_000_000_000;
 /// WAL of a transaction that writes; readers cause less, by hint bits and the server's own work.
 const WAL_OF_A_WRITE_BYTES: u64 = 100;
+/// Less WAL than this is what a server writes by itself.
+const WAL_OF_A_RUN_BYTES: u64 = 1_000_000;
 
 /// Warnings about this run, each a sentence without a prefix, the gravest first.
 pub fn warnings(result: &RunResult) -> Vec<String> {
@@ -28,7 +35,7 @@ pub fn warnings(result: &RunResult) -> Vec<String> {
     let others = [
         all_failed(measured),
         early_ends(measured),
-        ran_out(measured),
+        ran_out(result),
         not_recovered(measured),
         behind_schedule(result),
         saturation(measured),
@@ -69,19 +76,25 @@ fn early_ends(measured: &Measured) -> Option<String> {
     })
 }
 
-fn ran_out(measured: &Measured) -> Option<String> {
-    let ended = measured
-        .clients
-        .iter()
-        .filter(|client| client.end == ClientEnd::RanOut)
-        .count();
-    (ended > 0).then(|| {
-        format!(
-            "{ended} of {} clients ended early, since a file of values had no rows left for them \
-             (end=stop)",
-            measured.clients.len()
-        )
-    })
+/// Since when fewer clients work than were asked for, and of which file.
+fn ran_out(result: &RunResult) -> Option<String> {
+    let measured = &result.measured;
+    let begins = measured.window?.begins;
+    let clients = measured.clients.iter();
+    let ended = clients.filter(|client| client.end == ClientEnd::RanOut);
+    let ends: Vec<Timestamp> = ended.map(|client| client.last_end).collect();
+    let first_s = ends.iter().min()?.nanos_since(begins) as f64 / 1e9;
+    let files = result.facts.exhausted_values.iter();
+    let files: Vec<String> = files
+        .map(|path| format!("\"{}\"", path.display()))
+        .collect();
+    Some(format!(
+        "{} of {} clients ended early, the first of them {first_s:.3} s after the measured time began: \
+         {} had no row left for them",
+        ends.len(),
+        measured.clients.len(),
+        files.join(" and ")
+    ))
 }
 
 fn not_recovered(measured: &Measured) -> Option<String> {
@@ -95,27 +108,34 @@ fn not_recovered(measured: &Measured) -> Option<String> {
     })
 }
 
-/// More due transactions were left than the clients can have had under way.
+/// More due transactions were left than the clients can have had under way, or many were skipped.
 fn behind_schedule(result: &RunResult) -> Option<String> {
     let schedule = result.facts.schedule.as_ref()?;
+    let (due, skipped) = (schedule.due.slots, result.measured.total.skipped);
     let abandoned = schedule.abandoned(&result.measured.total);
-    let skipped = match result.measured.total.skipped {
-        0 => String::new(),
-        skipped => format!(", {skipped} were skipped"),
+    let left = abandoned > u64::from(result.facts.clients);
+    if !left && skipped as f64 <= SKIPPED_LIMIT * due as f64 {
+        return None;
+    }
+    let what = match skipped {
+        0 => format!("{abandoned} of {due} that were due never began"),
+        skipped => format!(
+            "of {due} that were due, {skipped} were skipped since they were too late (-L), and \
+             {abandoned} others never began"
+        ),
     };
-    (abandoned > u64::from(result.facts.clients)).then(|| {
-        format!(
-            "could not keep up with {} transactions a second: {abandoned} of {} that were due never \
-             began{skipped}; use more clients (-c) if the server can do more, or a lower rate (-R)",
-            schedule.rate, schedule.due.slots
-        )
-    })
+    Some(format!(
+        "could not keep up with {} transactions a second: {what}; use more clients (-c) if the server \
+         can do more, or a lower rate (-R)",
+        schedule.rate
+    ))
 }
 
 /// The client itself may be what is measured. More threads help only where one is busy; where none
 /// is, it is the host that lets them wait for a processor.
 fn saturation(measured: &Measured) -> Option<String> {
-    if measured.total.processed < TRANSACTIONS_TO_JUDGE {
+    let long_enough = measured.window?.nanos() >= WINDOW_TO_JUDGE_NS;
+    if !long_enough || measured.total.processed < TRANSACTIONS_TO_JUDGE {
         return None;
     }
     let busiest = measured.busiest_thread()?;
@@ -170,30 +190,29 @@ fn no_checkpoint(result: &RunResult) -> Option<String> {
     else {
         return None;
     };
-    let writes = *wal_bytes >= WAL_OF_A_WRITE_BYTES * result.measured.total.processed.max(1);
+    let least = WAL_OF_A_WRITE_BYTES * result.measured.total.processed;
+    let writes = *wal_bytes >= least.max(WAL_OF_A_RUN_BYTES);
     let short = u128::from(window_ns) < timeout.as_nanos();
     (writes && short).then(|| {
-        let longer = match result.facts.stop {
-            StopRule::Time(_) => "--time",
-            StopRule::Transactions(_) => "--transactions",
+        let timeout_s = timeout.as_secs();
+        let remedy = match result.facts.stop {
+            StopRule::Time(_) => format!("run for at least that long (-T {timeout_s})"),
+            StopRule::Transactions(_) => "run for at least that long".to_owned(),
         };
         format!(
-            "no checkpoint fell into this run; over more than checkpoint_timeout ({} s) the server \
-             may be slower: run longer ({longer})",
-            timeout.as_secs()
+            "no checkpoint fell into this run, and the server begins one every {timeout_s} s \
+             (checkpoint_timeout): what that costs is in no figure; {remedy}"
         )
     })
 }
 
-/// Dates are made of the wall clock as it was at the start; durations never are.
+/// Moments are made of the wall clock as it was at the start; durations never are.
 fn stepped_clock(result: &RunResult) -> Option<String> {
-    // Dates are in the logs alone.
-    result.measured.logs.first()?;
     let step_ns = result.facts.wall_step_ns;
-    (step_ns.unsigned_abs() > STEP_LIMIT_NS).then(|| {
+    (result.facts.logs_moments && step_ns.unsigned_abs() > STEP_LIMIT_NS).then(|| {
         format!(
-            "the wall clock was stepped by {:+.1} s during the run: completed_utc in the log is \
-             off by up to that, no duration is",
+            "the wall clock was stepped by {:+.1} s during the run: when transactions ended may be off \
+             by that in the log; no duration is",
             step_ns as f64 / 1e9
         )
     })
@@ -201,10 +220,12 @@ fn stepped_clock(result: &RunResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
     use std::time::Duration;
 
     use super::super::testing;
     use super::*;
+    use crate::collector::testing::at;
     use crate::event::WorkerRecord;
 
     /// The warnings of `result` that contain `words`.
@@ -238,6 +259,11 @@ mod tests {
             about(&with(busy, TRANSACTIONS_TO_JUDGE - 1), "bottleneck"),
             0
         );
+        let mut short = with(busy, TRANSACTIONS_TO_JUDGE);
+        if let Some(window) = &mut short.measured.window {
+            window.ends = window.begins + Duration::from_millis(999);
+        }
+        assert_eq!(about(&short, "bottleneck"), 0);
 
         let late = |worker: &mut WorkerRecord, latency_ns| worker.delay_sum_ns = latency_ns / 10;
         let result = with(late, TRANSACTIONS_TO_JUDGE);
@@ -246,10 +272,37 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_have_no_values_left_are_told() {
+    fn clients_that_have_no_values_left_are_told_with_the_file() {
         let mut result = testing::timed();
-        result.measured.clients[0].end = ClientEnd::RanOut;
-        assert_eq!(about(&result, "clients ended early, since"), 1);
+        result.facts.exhausted_values = vec![PathBuf::from("keys.csv")];
+        for (client, end_ms) in [(0, 1_500), (2, 3_000)] {
+            let ran_out = &mut result.measured.clients[client];
+            (ran_out.end, ran_out.last_end) = (ClientEnd::RanOut, at(end_ms));
+        }
+        let expected = "2 of 4 clients ended early, the first of them 1.500 s after the measured time \
+                        began: \"keys.csv\" had no row left for them";
+        assert_eq!(about(&result, expected), 1);
+    }
+
+    #[test]
+    fn a_rate_that_is_too_high_is_told_with_all_that_was_not_done() {
+        let with = |skipped, abandoned| {
+            let mut result = testing::scheduled();
+            result.measured.total.skipped = skipped;
+            let recorded = result.measured.total.recorded();
+            if let Some(schedule) = &mut result.facts.schedule {
+                schedule.due.slots = recorded + abandoned;
+            }
+            let told = warnings(&result).into_iter();
+            told.filter(|text| text.starts_with("could not keep up"))
+                .collect::<String>()
+        };
+        assert_eq!(with(2, 1), "", "a moment's delay, and what was under way");
+        assert!(with(0, 3).contains("transactions a second: 3 of "));
+        assert!(
+            with(40, 3).contains(" 40 were skipped since they were too late (-L), and 3 others")
+        );
+        assert!(with(40, 0).contains(" 40 were skipped"));
     }
 
     #[test]
@@ -298,8 +351,8 @@ mod tests {
         ] {
             let mut result = testing::timed();
             result.facts.wall_step_ns = step_ns;
-            assert_eq!(about(&result, "wall clock"), 0, "no log has a date");
-            result.measured.logs = vec![testing::cut_log(700, 300)];
+            assert_eq!(about(&result, "wall clock"), 0, "no log tells moments");
+            result.facts.logs_moments = true;
             assert_eq!(about(&result, words), times, "{step_ns}");
         }
     }
@@ -326,7 +379,7 @@ mod tests {
         assert_eq!(with(Some(0), Some(10_000_000), 300), 1);
         assert_eq!(with(Some(0), Some(10_000_000), 5), 0);
         assert_eq!(with(Some(1), Some(10_000_000), 300), 0);
-        assert_eq!(with(Some(0), Some(1_000), 300), 0);
+        assert_eq!(with(Some(0), Some(999_999), 300), 0);
         assert_eq!(with(None, None, 300), 0);
     }
 }

@@ -74,6 +74,12 @@ pub struct Facts {
     pub server: Option<ServerActivity>,
     /// The signal that ended the run before its stop rule did.
     pub interrupted: Option<Signal>,
+    /// Files of values that had no row for a client that wanted one.
+    pub exhausted_values: Vec<PathBuf>,
+    /// What the random numbers were drawn from.
+    pub seed: u64,
+    /// Files tell moments by the calendar or since 1970.
+    pub logs_moments: bool,
     /// How far the wall clock was stepped until the run was over, ns; positive is forward.
     pub wall_step_ns: i128,
 }
@@ -478,6 +484,9 @@ pub(crate) mod testing {
             connection: None,
             server: None,
             interrupted: None,
+            exhausted_values: Vec::new(),
+            seed: 42,
+            logs_moments: false,
             wall_step_ns: 0,
         }
     }

@@ -67,6 +67,9 @@ pub(super) fn gather(
         connection: connection(&driven.ending),
         server: activity.map(|delta| server_activity(&prepared.server, &delta)),
         interrupted: driven.ending.interrupted,
+        exhausted_values: run.values.exhausted(),
+        seed: plan.seed.value,
+        logs_moments: plan.logs_moments(),
         wall_step_ns: run.clock.wall_step_ns(),
     }
 }

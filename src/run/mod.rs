@@ -69,7 +69,7 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
         }
         Plan::Run(plan) if plan.dry_run => {
             // What is wrong with a file of values is found here as in a run.
-            ValueSources::read(&plan.scripts)?;
+            read_values(&plan, &around.console)?;
             Ok(print(&preview::preview(&plan), around))
         }
         Plan::Run(plan) => run_benchmark(*plan, &Signals::catch()?, around),
@@ -175,6 +175,15 @@ fn report_seed(plan: &RunPlan, console: &Console) {
     }
 }
 
+/// Reads the files of values, and warns of those that leave clients without any.
+fn read_values(plan: &RunPlan, console: &Console) -> Result<ValueSources, Error> {
+    let values = ValueSources::read(&plan.scripts)?;
+    for warning in values.without_part(plan.load.clients) {
+        console.warning(&warning);
+    }
+    Ok(values)
+}
+
 /// All of a run against a server that is there, up to what is known when it is over; printing that
 /// is left to others. The banner and progress are shown meanwhile.
 ///
@@ -187,7 +196,7 @@ pub fn measure(
     signals: &Signals,
     around: &mut Surroundings<'_>,
 ) -> Result<RunResult, Error> {
-    let values = ValueSources::read(&plan.scripts)?;
+    let values = read_values(&plan, &around.console)?;
     let addresses = look_up::addresses(&target);
     let prepared = prepare::prepare(&plan, &mut target, signals, around)?;
     let run = Arc::new(RunContext::new(
