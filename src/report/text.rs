@@ -9,7 +9,7 @@ use crate::error::Signal;
 use crate::plan::StopRule;
 use crate::program::Program;
 use crate::result::{Connection, Facts, Measured, RunResult, ServerActivity, Transport};
-use crate::stats::{Histogram, Stats};
+use crate::stats::{Histogram, Noise, Stats, Untold};
 
 use super::{commands, outages, schedule};
 
@@ -116,6 +116,7 @@ impl<'a> Summary<'a> {
         self.lines(outages::lines(result));
         self.noise();
         self.server();
+        line!(self, "random seed = {}", self.facts.seed);
         if self.facts.summary.pgbench_figures {
             self.pgbench_figures(result);
         }
@@ -354,9 +355,8 @@ impl<'a> Summary<'a> {
         let [first, second] = noise.halves;
         line!(
             self,
-            "noise in this run = throughput {}, mean latency {} (95%); halves {first:.0}/s, {second:.0}/s",
-            plus_minus(noise.throughput),
-            plus_minus(noise.latency)
+            "noise in this run = {}; halves {first:.0}/s, {second:.0}/s",
+            noise_words(noise)
         );
     }
 
@@ -562,8 +562,28 @@ fn bytes_words(bytes: f64) -> String {
     }
 }
 
-fn plus_minus(share: Option<f64>) -> String {
-    share.map_or("n/a".to_owned(), |share| format!("±{:.1}%", share * 100.0))
+/// `throughput ±1.3%, mean latency ±0.9% (95%)`, or why there is no such figure.
+fn noise_words(noise: Noise) -> String {
+    let figure = |share: f64| format!("±{:.1}%", share * 100.0);
+    let missing = |why| match why {
+        Untold::ShortWindow => "n/a (less than 2 s)",
+        Untold::FewTransactions => "n/a (too few transactions)",
+        Untold::Drift => "n/a (it drifts)",
+    };
+    match (noise.throughput, noise.latency) {
+        (Err(why), Err(same)) if why == same => {
+            format!("throughput and mean latency {}", missing(why))
+        }
+        (throughput, latency) => {
+            let either =
+                |one: Result<f64, Untold>| one.map_or_else(|why| missing(why).to_owned(), figure);
+            format!(
+                "throughput {}, mean latency {} (95%)",
+                either(throughput),
+                either(latency)
+            )
+        }
+    }
 }
 
 /// ns as ms with three decimals.
@@ -853,6 +873,25 @@ mod tests {
         for (activity, processed, expected) in cases {
             assert_eq!(server_words(&activity, processed).join(", "), expected);
         }
+    }
+
+    #[test]
+    fn noise_that_cannot_be_told_has_its_reason() {
+        let words = |throughput, latency| {
+            noise_words(Noise {
+                throughput,
+                latency,
+                halves: [1.0, 1.0],
+            })
+        };
+        assert_eq!(
+            words(Ok(0.013), Err(Untold::Drift)),
+            "throughput ±1.3%, mean latency n/a (it drifts) (95%)"
+        );
+        assert_eq!(
+            words(Err(Untold::ShortWindow), Err(Untold::ShortWindow)),
+            "throughput and mean latency n/a (less than 2 s)"
+        );
     }
 
     #[test]

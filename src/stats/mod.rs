@@ -10,7 +10,7 @@ mod series;
 pub use commands::CommandStats;
 pub use errors::{ErrorKind, Errors};
 pub use histogram::Histogram;
-pub use noise::Noise;
+pub use noise::{Noise, Untold};
 pub use series::{Point, Series};
 
 use std::time::Duration;

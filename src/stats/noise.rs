@@ -6,13 +6,23 @@ use super::series::{Point, Series, merged};
 /// Noise within one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// Half width of the 95 % interval of throughput as a share of it; `None` where there are too
-    /// few effective samples.
-    pub throughput: Option<f64>,
-    /// Half width of the 95 % interval of mean latency as a share of it; `None` likewise.
-    pub latency: Option<f64>,
+    /// Half width of the 95 % interval of throughput as a share of it.
+    pub throughput: Result<f64, Untold>,
+    /// Half width of the 95 % interval of mean latency as a share of it.
+    pub latency: Result<f64, Untold>,
     /// Throughput of the first and the second half of the window, per second.
     pub halves: [f64; 2],
+}
+
+/// Why noise cannot be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untold {
+    /// The window has fewer points of time than batches are needed.
+    ShortWindow,
+    /// There are fewer transactions than samples are needed.
+    FewTransactions,
+    /// What was measured drifts, so that batches depend on each other.
+    Drift,
 }
 
 /// Batches that the points are merged into. Fewer say too little about the spread; more would be
@@ -30,8 +40,14 @@ impl Noise {
         }
         let batches = equal_batches(&series.whole_points(window_ns));
         Some(Noise {
-            throughput: throughput_noise(&batches),
-            latency: latency_noise(&batches),
+            throughput: batches
+                .as_deref()
+                .map_err(|&why| why)
+                .and_then(throughput_noise),
+            latency: batches
+                .as_deref()
+                .map_err(|&why| why)
+                .and_then(latency_noise),
             halves: halves(series, window_ns),
         })
     }
@@ -44,29 +60,31 @@ fn halves(series: &Series, window_ns: u64) -> [f64; 2] {
     [first / half_s, (all - first) / half_s]
 }
 
-/// Points merged into as many equal batches as allowed; none if there are too few points, or fewer
-/// transactions in them than samples are needed. What is left over at the end is dropped.
-fn equal_batches(points: &[Point]) -> Vec<Point> {
+/// Points merged into as many equal batches as allowed. What is left over at the end is dropped.
+fn equal_batches(points: &[Point]) -> Result<Vec<Point>, Untold> {
     let size = points.len().div_ceil(*BATCHES.end()).max(1);
     let count = points.len() / size;
     let processed: u64 = points.iter().map(|point| point.processed).sum();
-    if count < *BATCHES.start() || (processed as f64) < MIN_EFFECTIVE {
-        return Vec::new();
+    if count < *BATCHES.start() {
+        return Err(Untold::ShortWindow);
     }
-    merged(&points[..count * size], size)
+    if (processed as f64) < MIN_EFFECTIVE {
+        return Err(Untold::FewTransactions);
+    }
+    Ok(merged(&points[..count * size], size))
 }
 
-fn throughput_noise(batches: &[Point]) -> Option<f64> {
+fn throughput_noise(batches: &[Point]) -> Result<f64, Untold> {
     let counts: Vec<f64> = batches.iter().map(|batch| batch.processed as f64).collect();
     let mean = mean(&counts);
     let deviations: Vec<f64> = counts.iter().map(|count| count - mean).collect();
-    Some(half_width(&deviations)? / positive(mean)?)
+    Ok(half_width(&deviations)? / positive(mean)?)
 }
 
 /// Mean latency is a ratio, Σ latency / Σ count: its noise is that of the residuals
 /// latencies − ratio × count, over the mean count (the ratio estimator of survey statistics). So an
 /// empty batch needs no exception.
-fn latency_noise(batches: &[Point]) -> Option<f64> {
+fn latency_noise(batches: &[Point]) -> Result<f64, Untold> {
     let sums: Vec<f64> = batches.iter().map(|b| b.latency_sum_ns as f64).collect();
     let counts: Vec<f64> = batches.iter().map(|b| b.processed as f64).collect();
     let ratio = mean(&sums) / positive(mean(&counts))?;
@@ -75,23 +93,23 @@ fn latency_noise(batches: &[Point]) -> Option<f64> {
         .zip(&counts)
         .map(|(s, n)| s - ratio * n)
         .collect();
-    Some(half_width(&residuals)? / positive(mean(&sums))?)
+    Ok(half_width(&residuals)? / positive(mean(&sums))?)
 }
 
-/// Half width of the 95 % interval of the mean of a series with these deviations from it; `None`
-/// below [`MIN_EFFECTIVE`] effective samples.
+/// Half width of the 95 % interval of the mean of a series with these deviations from it, if they
+/// are worth [`MIN_EFFECTIVE`] samples.
 ///
 /// With n samples worth n' independent ones, the scatter around the series' own mean has n − n/n'
 /// degrees of freedom (n − 1 if all are independent).
-fn half_width(deviations: &[f64]) -> Option<f64> {
+fn half_width(deviations: &[f64]) -> Result<f64, Untold> {
     let n = deviations.len() as f64;
     let effective = effective_samples(deviations);
     if effective < MIN_EFFECTIVE {
-        return None;
+        return Err(Untold::Drift);
     }
     let squares: f64 = deviations.iter().map(|d| d * d).sum();
     let variance = squares / (n - n / effective);
-    Some(student_t_975(effective - 1.0) * (variance / effective).sqrt())
+    Ok(student_t_975(effective - 1.0) * (variance / effective).sqrt())
 }
 
 /// n / (1 + 2 Σ ρ_k), summed up to the first autocorrelation that is not positive (later ones are
@@ -135,8 +153,10 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-fn positive(value: f64) -> Option<f64> {
-    (value > 0.0).then_some(value)
+fn positive(value: f64) -> Result<f64, Untold> {
+    (value > 0.0)
+        .then_some(value)
+        .ok_or(Untold::FewTransactions)
 }
 
 #[cfg(test)]
@@ -178,7 +198,7 @@ mod tests {
     fn independent_batches_give_the_interval_of_theory() {
         // 50 batches of spread 5 %: 2.01 × 5 % / √50 = 1.42 %.
         let widths: Vec<f64> = (0..40)
-            .filter_map(|seed| throughput_noise(&batches(50, 0.0, seed)))
+            .filter_map(|seed| throughput_noise(&batches(50, 0.0, seed)).ok())
             .collect();
         assert_eq!(widths.len(), 40);
         let average = mean(&widths);
@@ -193,7 +213,7 @@ mod tests {
                     let batches = batches(60, carry, seed);
                     let counts: Vec<f64> = batches.iter().map(|b| b.processed as f64).collect();
                     let mean = mean(&counts);
-                    throughput_noise(&batches).is_none_or(|w| (mean - 999.5).abs() <= w * mean)
+                    throughput_noise(&batches).map_or(true, |w| (mean - 999.5).abs() <= w * mean)
                 })
                 .count()
         };
@@ -209,7 +229,7 @@ mod tests {
     fn batches_that_depend_on_each_other_widen_it() {
         let average = |carry| {
             let widths: Vec<f64> = (0..40)
-                .filter_map(|seed| throughput_noise(&batches(60, carry, seed)))
+                .filter_map(|seed| throughput_noise(&batches(60, carry, seed)).ok())
                 .collect();
             mean(&widths)
         };
@@ -234,7 +254,7 @@ mod tests {
             "{width}"
         );
         let steady: Vec<Point> = (0..40).map(|i| batch(i % 2, 1_000_000)).collect();
-        assert_eq!(latency_noise(&steady), Some(0.0));
+        assert_eq!(latency_noise(&steady), Ok(0.0));
     }
 
     #[test]
@@ -244,9 +264,9 @@ mod tests {
                 processed: u64::from(i % 7 == 0 && i / 7 < transactions),
                 ..Point::default()
             });
-            equal_batches(&slow.collect::<Vec<_>>()).len()
+            equal_batches(&slow.collect::<Vec<_>>()).map(|batches| batches.len())
         };
-        assert_eq!((with(4), with(5)), (0, 40));
+        assert_eq!((with(4), with(5)), (Err(Untold::FewTransactions), Ok(40)));
     }
 
     #[test]
@@ -257,29 +277,29 @@ mod tests {
                 ..Point::default()
             })
             .collect();
-        assert_eq!(throughput_noise(&rising), None);
+        assert_eq!(throughput_noise(&rising), Err(Untold::Drift));
     }
 
     #[test]
     fn points_are_merged_into_20_to_60_equal_batches() {
         for (points, expected) in [
-            (0, 0),
-            (19, 0),
-            (20, 20),
-            (60, 60),
-            (61, 30),
-            (119, 59),
-            (36_000, 60),
+            (0, None),
+            (19, None),
+            (20, Some(20)),
+            (60, Some(60)),
+            (61, Some(30)),
+            (119, Some(59)),
+            (36_000, Some(60)),
         ] {
-            let merged = equal_batches(&vec![
-                Point {
-                    processed: 1,
-                    ..Point::default()
-                };
-                points
-            ]);
-            assert_eq!(merged.len(), expected, "{points} points");
-            assert!(merged.windows(2).all(|pair| pair[0] == pair[1]));
+            let point = Point {
+                processed: 1,
+                ..Point::default()
+            };
+            let merged = equal_batches(&vec![point; points]);
+            let count = merged.as_ref().map(Vec::len);
+            assert_eq!(count.ok(), expected, "{points} points");
+            let equal = |batches: &[Point]| batches.windows(2).all(|pair| pair[0] == pair[1]);
+            assert!(merged.map_or_else(|why| why == Untold::ShortWindow, |b| equal(&b)));
         }
     }
 
@@ -289,8 +309,8 @@ mod tests {
         assert_eq!(
             noise,
             Noise {
-                throughput: None,
-                latency: None,
+                throughput: Err(Untold::FewTransactions),
+                latency: Err(Untold::FewTransactions),
                 halves: [0.0, 0.0]
             }
         );
