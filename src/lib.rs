@@ -76,10 +76,9 @@
 //!   compiler then asks for its arm in the client.
 //! - *A log column*: the field list in `collector::log::transactions` or `collector::log::intervals`;
 //!   header and row come from it.
-//! - *An option*: a field with full-sentence help in its group of [`options`], a field in
-//!   [`plan`], one line in `into_plan`, rows in the option table test, a line in the README.
-//! - *Something the main thread tells while a run goes on*: a variant of [`event::Announcement`]; it
-//!   has a channel of its own, which never waits.
+//! - *An option*: a field with full-sentence help in its group of [`options`], a row in
+//!   `options::modes`, a field in [`plan`], one line in `into_plan`, rows in the option table test, a
+//!   line in the README.
 //! - *A kind of failure, an initialisation step, a way to authenticate*: a variant of the enum; no
 //!   wildcard arms over our own enums, so the compiler gives the list of places.
 

@@ -479,7 +479,7 @@ const ARGUMENTS: &[(&str, i32, &str)] = &[
         "without -i: --foreign-keys, --partitions",
     ),
     ("-F 90", 1, "without -i: -F/--fillfactor"),
-    ("-q", 1, "-q/--quiet cannot be used in benchmarking mode"),
+    ("-q", 1, "a run without --temp-cluster: -q/--quiet"),
     // Temporary cluster.
     (
         "--temp-cluster -s 3 -q --dry-run",

@@ -7,66 +7,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use clap::{Arg, Command};
 
+use super::modes::pgbench_names;
 use super::usage;
 use crate::error::Error;
 use crate::program::Program;
-
-/// All options of pgbench 18 and 19: short name and long name. They decide which beginnings are
-/// unambiguous, whatever options pgmark has besides.
-pub(super) const PGBENCH_OPTIONS: &[(Option<char>, &str)] = &[
-    (None, "aggregate-interval"),
-    (Some('b'), "builtin"),
-    (Some('c'), "client"),
-    (Some('C'), "connect"),
-    (None, "continue-on-error"),
-    (Some('d'), "dbname"),
-    (None, "debug"),
-    (Some('D'), "define"),
-    (None, "exit-on-abort"),
-    (None, "failures-detailed"),
-    (Some('f'), "file"),
-    (Some('F'), "fillfactor"),
-    (None, "foreign-keys"),
-    (Some('?'), "help"),
-    (Some('h'), "host"),
-    (None, "index-tablespace"),
-    (Some('I'), "init-steps"),
-    (Some('i'), "initialize"),
-    (Some('j'), "jobs"),
-    (Some('L'), "latency-limit"),
-    (Some('l'), "log"),
-    (None, "log-prefix"),
-    (None, "max-tries"),
-    (Some('n'), "no-vacuum"),
-    (None, "partition-method"),
-    (None, "partitions"),
-    (Some('p'), "port"),
-    (Some('P'), "progress"),
-    (None, "progress-timestamp"),
-    (Some('M'), "protocol"),
-    (Some('q'), "quiet"),
-    (None, "random-seed"),
-    (Some('R'), "rate"),
-    (Some('r'), "report-per-command"),
-    (None, "sampling-rate"),
-    (Some('s'), "scale"),
-    (Some('S'), "select-only"),
-    (None, "show-script"),
-    (Some('N'), "skip-some-updates"),
-    (None, "tablespace"),
-    (Some('T'), "time"),
-    (Some('t'), "transactions"),
-    (None, "unlogged-tables"),
-    (Some('U'), "username"),
-    (Some('v'), "vacuum-all"),
-    (None, "verbose-errors"),
-    (Some('V'), "version"),
-];
-
-/// Whether pgbench has an option of this long name.
-pub(super) fn is_pgbenchs(long_name: &str) -> bool {
-    PGBENCH_OPTIONS.iter().any(|(_, name)| *name == long_name)
-}
 
 /// What the walk over the arguments found.
 #[derive(Debug)]
@@ -197,8 +141,9 @@ fn short_options(command: &Command, letters: &[u8]) -> Vec<Typed> {
 
 /// The only name that begins with `prefix`, or `prefix` itself if none does.
 fn full_name(program: Program, command: &Command, prefix: &str) -> Result<String, Error> {
-    let pgbench = PGBENCH_OPTIONS.iter().map(|(_, name)| *name);
-    let mut candidates: Vec<&str> = pgbench.filter(|name| name.starts_with(prefix)).collect();
+    let mut candidates: Vec<&str> = pgbench_names()
+        .filter(|name| name.starts_with(prefix))
+        .collect();
     let ours_too = program == Program::Pgmark;
     if candidates.is_empty() && ours_too {
         let ours = command.get_arguments().flat_map(long_names);

@@ -6,10 +6,11 @@ use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
 
 use super::arguments::{Arguments, Show, TableOptions};
 use super::complaint::{spelled, too_many_arguments};
+use super::modes::{Mode, misplaced};
 use super::values::{self, Rejected, SeedSource};
 use super::{logs, scripts, usage, usage_with_hint};
 use crate::conninfo::{ConnectionOptions, Environment, Target};
@@ -35,18 +36,15 @@ pub(super) fn into_plan(
         scripts.check_parameters()?;
     }
     check_database_name(arguments)?;
-    if arguments.tables.initialize {
-        typed.refuse_but(FOR_TABLES, "initialization mode (-i)")?;
-        if typed.program == Program::Pgbench {
-            typed.refuse(&["jobs"], "initialization mode (-i)")?;
-        }
+    let mode = mode(arguments);
+    typed.refuse_misplaced(mode)?;
+    if mode == Mode::Tables {
         return Ok(Plan::Init(Box::new(InitPlan {
             target: target(arguments, typed.program, environment)?,
             tables: tables(arguments)?,
             dry_run: arguments.show.dry_run,
         })));
     }
-    typed.refuse(ONLY_FOR_TABLES, "benchmarking mode, which is without -i")?;
     check_combinations(arguments)?;
     Ok(Plan::Run(Box::new(RunPlan {
         program: typed.program,
@@ -83,46 +81,13 @@ pub(super) fn into_plan(
 /// So long a client waits for the server before anything is said of it.
 const LONG_WAIT: Duration = Duration::from_secs(60);
 
-/// The options that may stand beside `-i`, by the names of their fields.
-const FOR_TABLES: &[&str] = &[
-    "initialize",
-    "init_steps",
-    "foreign_keys",
-    "partitions",
-    "partition_method",
-    "fillfactor",
-    "tablespace",
-    "index_tablespace",
-    "unlogged_tables",
-    "init_mode",
-    "init_batch",
-    "dry_run",
-    "schema",
-    "jobs",
-    "scale",
-    "quiet",
-    "no_vacuum",
-    "positional",
-    "dbname",
-    "host",
-    "port",
-    "username",
-    "debug",
-];
-
-/// The options that make sense with `-i` alone.
-const ONLY_FOR_TABLES: &[&str] = &[
-    "init_steps",
-    "foreign_keys",
-    "partitions",
-    "partition_method",
-    "fillfactor",
-    "tablespace",
-    "index_tablespace",
-    "unlogged_tables",
-    "init_mode",
-    "init_batch",
-];
+fn mode(arguments: &Arguments) -> Mode {
+    match (arguments.tables.initialize, arguments.cluster.temp_cluster) {
+        (true, _) => Mode::Tables,
+        (false, false) => Mode::Run,
+        (false, true) => Mode::ClusterRun,
+    }
+}
 
 /// Which options were typed, as opposed to what they are worth.
 pub(super) struct Typed<'a> {
@@ -135,31 +100,22 @@ pub(super) struct Typed<'a> {
 }
 
 impl Typed<'_> {
-    /// Fails if one of these options was typed.
-    fn refuse(&self, options: &[&str], mode: &str) -> Result<(), Error> {
-        self.refuse_if(|option| options.contains(&option), mode)
-    }
-
-    /// Fails if any option was typed that is not one of these.
-    fn refuse_but(&self, options: &[&str], mode: &str) -> Result<(), Error> {
-        self.refuse_if(|option| !options.contains(&option), mode)
-    }
-
-    fn refuse_if(&self, wrong: impl Fn(&str) -> bool, mode: &str) -> Result<(), Error> {
-        let names: Vec<String> = self
+    /// Fails if options were typed that have no place in this mode.
+    fn refuse_misplaced(&self, mode: Mode) -> Result<(), Error> {
+        let source = |arg: &Arg| self.matches.value_source(arg.get_id().as_str());
+        let wrong: Vec<(&Arg, &str)> = self
             .command
             .get_arguments()
-            .filter(|arg| {
-                let source = self.matches.value_source(arg.get_id().as_str());
-                source == Some(ValueSource::CommandLine) && wrong(arg.get_id().as_str())
-            })
-            .map(spelled)
+            .filter(|arg| source(arg) == Some(ValueSource::CommandLine))
+            .filter_map(|arg| Some((arg, misplaced(arg, mode, self.program)?)))
             .collect();
-        if names.is_empty() {
+        let Some((_, place)) = wrong.first() else {
             return Ok(());
-        }
+        };
+        let names = wrong.iter().filter(|(_, other)| other == place);
+        let names: Vec<String> = names.map(|(arg, _)| spelled(arg)).collect();
         Err(usage(format!(
-            "some of the options cannot be used in {mode}: {}",
+            "some of the options cannot be used in {place}: {}",
             names.join(", ")
         )))
     }
@@ -199,12 +155,6 @@ fn check_combinations(arguments: &Arguments) -> Result<(), Error> {
             "an unlimited number of tries (--max-tries=0) needs a latency limit (-L) or a duration (-T)",
         ));
     }
-    let cluster = &arguments.cluster;
-    if arguments.tables.quiet && !cluster.temp_cluster {
-        return Err(usage(
-            "-q/--quiet cannot be used in benchmarking mode, which is without -i; it goes with --temp-cluster too",
-        ));
-    }
     Ok(())
 }
 
@@ -215,17 +165,9 @@ fn server(
     environment: &dyn Environment,
 ) -> Result<ServerChoice, Error> {
     if !arguments.cluster.temp_cluster {
-        typed.refuse(
-            &["bindir", "temp_config", "temp_keep"],
-            "a run without --temp-cluster",
-        )?;
         let target = target(arguments, typed.program, environment)?;
         return Ok(ServerChoice::Given(Box::new(target)));
     }
-    typed.refuse(
-        &["positional", "dbname", "host", "port", "username", "schema"],
-        "a run with --temp-cluster, which brings a server of its own",
-    )?;
     Ok(ServerChoice::Temporary {
         cluster: ClusterPlan {
             bindir: arguments.cluster.bindir.clone(),

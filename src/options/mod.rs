@@ -10,6 +10,7 @@ mod expand;
 mod help;
 mod into_plan;
 mod logs;
+mod modes;
 mod pgbench;
 mod scripts;
 mod values;
@@ -20,8 +21,9 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use arguments::Arguments;
 use complaint::{discreet, explain, of_program, usage, usage_with_hint};
-use expand::{Expanded, expand, is_pgbenchs, takes_value};
+use expand::{Expanded, expand, takes_value};
 use into_plan::{Typed, into_plan, seed_of_environment};
+use modes::is_pgbenchs;
 use scripts::Found;
 
 use crate::conninfo::Environment;

@@ -1,5 +1,5 @@
 //! What is different about options under the name pgbench: the values that they take, and so their
-//! help. Which options there are is decided in `expand`.
+//! help. Which options there are stands in `modes`.
 
 use clap::Arg;
 

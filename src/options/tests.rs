@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::expand::{Expanded, PGBENCH_OPTIONS, expand, is_pgbenchs, takes_value};
+use super::expand::{Expanded, expand, takes_value};
+use super::modes::{is_pgbenchs, pgbench_names};
 use super::{command, help, parse};
 use crate::conninfo::{Environment, Host, HostName};
 use crate::error::{Error, Report};
@@ -628,7 +629,7 @@ fn what_makes_no_sense_is_refused() {
             "-I dt",
             "benchmarking mode, which is without -i: -I/--init-steps",
         ),
-        ("-q", "-q/--quiet cannot be used in benchmarking mode"),
+        ("-q", "a run without --temp-cluster: -q/--quiet"),
         // Combinations.
         ("-t 5 -T 5", "not both"),
         ("--log-prefix x", "only when logging transactions (-l)"),
@@ -893,7 +894,7 @@ fn texts_are_shown_wherever_they_are_asked_for() {
 /// Whatever pgbench's getopt takes for one of its options means that option, under both names.
 #[test]
 fn every_beginning_that_pgbench_takes_is_taken() {
-    let names: Vec<&str> = PGBENCH_OPTIONS.iter().map(|(_, name)| *name).collect();
+    let names: Vec<&str> = pgbench_names().collect();
     for program in [Program::Pgmark, Program::Pgbench] {
         let command = command(program);
         let expanded = |typed: &str| {
@@ -950,6 +951,7 @@ fn under_the_name_pgbench_there_are_no_options_but_its_own() {
         ("--percentiles 5", "unrecognized option '--percentiles'"),
         ("--warm 5", "unrecognized option '--warm'"),
         ("-i -j 2", "initialization mode (-i): -j/--jobs"),
+        ("-q", "benchmarking mode, which is without -i: -q/--quiet"),
         ("-T 1.5", "invalid value \"1.5\" for option -T/--time"),
         ("-T 5s", "invalid value \"5s\" for option -T/--time"),
         ("-T 0", "-T/--time must be in range 1..2147483647"),
