@@ -14,7 +14,7 @@ mod progress;
 pub(crate) mod testing;
 mod timeline;
 
-pub use log::{Known, Log, LogContext, open_intervals, open_log, open_tries};
+pub use log::{Known, Log, LogContext, is_further_file, open_intervals, open_log, open_tries};
 pub use progress::Progress;
 
 use std::io::Write;
