@@ -187,8 +187,10 @@ impl Collector {
         match announcement {
             Announcement::WindowBegins(begins) => {
                 self.begins = Some(begins);
+                let lead_in_ns = nanos(self.plan.lead_in.total());
+                let released = Timestamp::from_nanos(begins.nanos().saturating_sub(lead_in_ns));
                 if let Some(outages) = &mut self.outages {
-                    outages.begin_window(begins);
+                    outages.begin_window(released, begins);
                 }
                 self.logs
                     .iter_mut()

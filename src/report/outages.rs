@@ -62,10 +62,10 @@ fn outage_lines(number: usize, outage: &Outage, clients: u32) -> [String; 2] {
             outage.clients,
         ),
         format!(
-            " {}; {}/s in the second before, {}/s in the one after",
+            " {}; {:.0}/s in the second before, {:.0}/s in the one after",
             causes.join(", "),
-            outage.before,
-            outage.after
+            outage.before_per_s,
+            outage.after_per_s
         ),
     ]
 }
@@ -110,8 +110,8 @@ mod tests {
                 (state(b"57P03"), 48),
                 (state(b"57P01"), 8),
             ]),
-            before: 5011,
-            after: 2210,
+            before_per_s: 5011.0,
+            after_per_s: 2210.0,
         };
         let endless = Outage {
             recovered_ns: None,

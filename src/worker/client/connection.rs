@@ -385,6 +385,19 @@ impl Client {
         }
     }
 
+    /// Forgets a connection that is gone, which is told as a disconnect that took no time.
+    pub(super) fn drop_session(&mut self, env: &mut Environment<'_>) {
+        if self.session.is_started() {
+            env.recorder.record(Event::Connection(ConnectionRecord {
+                client: self.id,
+                kind: SpanKind::Disconnect,
+                started_at: env.stamp,
+                finished_at: env.stamp,
+            }));
+        }
+        self.session.reset();
+    }
+
     /// The connection is gone, without our doing.
     pub fn handle_lost(&mut self, reason: &str, env: &mut Environment<'_>) {
         match self.state {
@@ -399,7 +412,7 @@ impl Client {
                     "the connection was lost in the commands of --on-connect: {reason}"
                 ));
                 self.report_failure(report, env);
-                self.session.reset();
+                self.drop_session(env);
                 self.end(ClientEnd::Aborted, env.now(), env);
             }
             State::Standby => self.lose_before_start(reason, env),
@@ -440,7 +453,7 @@ impl Client {
             return self.recover(error.sqlstate, &error.text, holds_transaction, env);
         }
         env.recorder.say(Level::Error, text);
-        self.session.reset();
+        self.drop_session(env);
         self.end(ClientEnd::Aborted, env.stamp, env);
     }
 }

@@ -43,7 +43,7 @@ impl Client {
         for _ in 0..SKIPS_IN_A_TURN {
             let slot = schedule.draw(now);
             self.transaction.scheduled_at = slot;
-            if !env.window.is_open(slot.max(now)) {
+            if !env.window.is_open(now) {
                 return self.give_up_slot(env);
             }
             if !self.is_too_late(now, env) {

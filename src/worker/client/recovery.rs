@@ -78,7 +78,7 @@ impl Client {
             SqlState::NONE => LossCause::of_words(reason),
             sqlstate => LossCause::SqlState(sqlstate),
         };
-        self.session.reset();
+        self.drop_session(env);
         self.tell_loss(LossStep::Lost, cause, env);
         if !self.may_recover(env) {
             // The run is over, and there is nothing left to go on with.

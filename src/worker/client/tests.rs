@@ -716,6 +716,11 @@ fn a_client_that_goes_on_after_a_loss_tries_again_and_prepares_anew() {
     );
     let outcomes: Vec<_> = transactions(&events).iter().map(|it| it.outcome).collect();
     assert_eq!(outcomes, [Outcome::Aborted(Abort::ConnectionLost)]);
+    let disconnects = spans(&events)
+        .iter()
+        .filter(|(kind, ..)| *kind == SpanKind::Disconnect)
+        .count();
+    assert_eq!(disconnects, 1, "a lost connection is none any more");
 }
 
 #[test]

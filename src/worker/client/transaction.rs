@@ -285,7 +285,7 @@ impl Client {
         }
         env.recorder.say(Level::Error, text);
         self.say_place(self.transaction.cursor, env);
-        self.session.reset();
+        self.drop_session(env);
         self.end(ClientEnd::Aborted, env.stamp, env);
     }
 
