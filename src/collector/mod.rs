@@ -383,7 +383,11 @@ impl Collector {
         while let Some(closed) = self.intervals.as_mut().and_then(|i| i.close_next(known_ns)) {
             self.show(&closed);
         }
-        self.lead_in_over |= self.clients.iter().all(Timeline::has_left_lead_in);
+        if self.logs.is_empty() {
+            return;
+        }
+        self.lead_in_over =
+            self.lead_in_over || self.clients.iter().all(Timeline::has_left_lead_in);
         let due_through = self.clients.iter().map(Timeline::due_through).min();
         let known = Known {
             through: known,

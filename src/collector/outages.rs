@@ -59,7 +59,7 @@ struct Current {
     silence: Option<Silence>,
     /// The longest silence that a client ended which had lost its connection, and when it ended.
     longest: Option<(Silence, Timestamp)>,
-    /// All such silences together, ns.
+    /// All such silences together, as far as they lie in the measured window, ns.
     silent_ns: u64,
     causes: BTreeMap<LossCause, u64>,
     latest: LossCause,
@@ -162,7 +162,7 @@ impl OutageWatch {
     pub(super) fn finish(mut self, ends: Timestamp) -> Outages {
         self.complete_through(Timestamp::MAX);
         if let Some(mut current) = self.current.take() {
-            current.break_silence(ends, true);
+            current.break_silence(ends, true, self.window_begins);
             self.end(current, None);
         }
         for ended in std::mem::take(&mut self.ended) {
@@ -222,7 +222,7 @@ impl OutageWatch {
             return;
         };
         let was_lost = current.lost.contains_key(&client);
-        current.break_silence(at, was_lost);
+        current.break_silence(at, was_lost, self.window_begins);
         if was_lost {
             current.lost.insert(client, Lost::Back);
         }
@@ -298,7 +298,7 @@ fn rate(count: u64, span_ns: u64) -> f64 {
 impl Current {
     /// Something completes. If a client that had not lost its connection did that, the server was
     /// there, and the silence was none.
-    fn break_silence(&mut self, at: Timestamp, by_lost: bool) {
+    fn break_silence(&mut self, at: Timestamp, by_lost: bool, window_begins: Timestamp) {
         let Some(silence) = self
             .silence
             .take()
@@ -308,7 +308,7 @@ impl Current {
         };
         let length = |(silence, ends): (Silence, Timestamp)| ends.nanos_since(silence.begins);
         let this = (silence, at);
-        self.silent_ns += length(this);
+        self.silent_ns += at.nanos_since(silence.begins.max(window_begins));
         if self
             .longest
             .is_none_or(|longest| length(longest) < length(this))
@@ -440,6 +440,19 @@ mod tests {
         assert_eq!(outage.recovered_ns, None, "client 1 never came back");
         // 10 to 150, 150 to 900, 900 to 1000.
         assert_eq!(outages.unavailable_ns, 990_000_000);
+    }
+
+    #[test]
+    fn what_lies_before_the_window_takes_nothing_from_it() {
+        let mut watch = watch();
+        completes(&mut watch, 0, [-900].into_iter());
+        for (lost_at, back_at) in [(-800, -500), (-100, 200)] {
+            watch.loss(&lost(0, lost_at, LossStep::Lost, SHUTDOWN));
+            completes(&mut watch, 0, [back_at].into_iter());
+        }
+        let outages = watch.finish(at(1_000));
+        assert_eq!(outages.list.len(), 2);
+        assert_eq!(outages.unavailable_ns, 200_000_000);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! start-up exchange up to the first ReadyForQuery.
 
 use crate::conninfo::{
-    Addresses, Attempt as Place, AttemptFailure, Attempts, Endpoint, Question, ServerState, Verdict,
+    self, Addresses, AttemptFailure, Attempts, Endpoint, Question, ServerState, Verdict,
 };
 use crate::error::Report;
 use crate::event::{ClientEnd, ConnectionRecord, Event, Level, LossCause, SpanKind};
@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use crate::transport::Security;
 
 use super::super::control::Notice;
-use super::recovery::passing_cause;
+use super::recovery::{Resume, passing_cause};
 use super::{Action, Client, Environment, Progress, State, Then};
 
 /// A connection that is being made, and how the present one was made.
@@ -54,7 +54,7 @@ impl Attempt {
     }
 
     /// What is tried at present.
-    pub(super) fn current(&self) -> Option<Place<'_>> {
+    pub(super) fn current(&self) -> Option<conninfo::Attempt<'_>> {
         self.attempts.current()
     }
 
@@ -406,6 +406,15 @@ impl Client {
                 self.session.reset();
                 self.next_attempt(env);
             }
+            State::Greeting { .. } if self.outlives_losses(env) => {
+                let error = self.reply.take_last_words(reason);
+                let cause = LossCause::of(error.sqlstate, &error.text);
+                self.drop_session(env);
+                match self.may_recover(env) {
+                    true => self.retry_later(cause, env),
+                    false => self.end(ClientEnd::Finished, env.now(), env),
+                }
+            }
             State::Greeting { .. } => {
                 let reason = self.reply.take_last_words(reason).text;
                 let report = Report::new(format!(
@@ -417,9 +426,9 @@ impl Client {
             }
             State::Standby => self.lose_before_start(reason, env),
             State::Working(_) => self.lose_transaction(reason, env),
-            State::Ramping { .. } | State::Choosing | State::Skipping | State::Throttled { .. } => {
-                self.lose_between(reason, env)
-            }
+            State::Ramping { until } => self.lose_between(reason, Resume::Ramp(until), env),
+            State::Throttled { .. } => self.lose_between(reason, Resume::Held, env),
+            State::Choosing | State::Skipping => self.lose_between(reason, Resume::Next, env),
             State::Idle | State::Recovering { .. } | State::Done => {}
             State::Closing { .. } => self.handle_closed(env),
         }
@@ -442,15 +451,14 @@ impl Client {
     }
 
     /// Lost while no transaction was under way.
-    fn lose_between(&mut self, reason: &str, env: &mut Environment<'_>) {
-        let holds_transaction = matches!(self.state, State::Throttled { .. });
+    fn lose_between(&mut self, reason: &str, resume: Resume, env: &mut Environment<'_>) {
         let error = self.reply.take_last_words(reason);
         let text = format!(
             "client {} aborted: connection lost: {}",
             self.id, error.text
         );
         if self.outlives_losses(env) {
-            return self.recover(error.sqlstate, &error.text, holds_transaction, env);
+            return self.recover(error.sqlstate, &error.text, resume, env);
         }
         env.recorder.say(Level::Error, text);
         self.drop_session(env);
