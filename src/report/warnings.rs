@@ -77,8 +77,8 @@ fn ran_out(measured: &Measured) -> Option<String> {
         .count();
     (ended > 0).then(|| {
         format!(
-            "{ended} of {} clients ended early, since a file of values had no rows left for them \
-             (end=stop)",
+            "{ended} of {} clients ended early, since a file of values had no rows (left) for \
+             them",
             measured.clients.len()
         )
     })
