@@ -22,7 +22,7 @@ export CARGO_TARGET_DIR = $(CURDIR)/target
 
 # What setup installs is needed by what follows it; cargo itself uses all processors.
 .NOTPARALLEL:
-.PHONY: all help setup demo check test lint tls-matrix torture bench install install-as-pgbench uninstall clean distclean
+.PHONY: all help setup demo check test lint tls-matrix torture bench install install-as-pgbench place-for-link uninstall clean distclean
 
 all: ## Build the program (the default).
 	$(CARGO) build --release $(CARGOFLAGS)
@@ -67,14 +67,16 @@ install: $(program) ## Install below PREFIX (/usr/local), or below DESTDIR for p
 	$(INSTALL_DATA) $(documents) $(DESTDIR)$(docdir)
 
 # A link next to the installed program. What else is called pgbench there stays as it is.
-install-as-pgbench: install ## Install, and lay a link named pgbench next to it.
+install-as-pgbench: place-for-link install ## Install, and lay a link named pgbench next to it.
+	@ln -sf pgmark $(DESTDIR)$(bindir)/pgbench
+
+place-for-link:
 	@link=$(DESTDIR)$(bindir)/pgbench; \
 	if test "$$(readlink "$$link")" = pgmark; then exit 0; fi; \
 	if test -e "$$link" || test -L "$$link"; then \
 		echo "$$link is not ours, so it stays as it is; set bindir to another place" >&2; \
 		exit 1; \
-	fi; \
-	ln -s pgmark "$$link"
+	fi
 
 uninstall: ## Remove what install has put there.
 	@link=$(DESTDIR)$(bindir)/pgbench; if test "$$(readlink "$$link")" = pgmark; then rm -f "$$link"; fi

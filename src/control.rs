@@ -18,6 +18,7 @@ use postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
 use crate::conninfo::{Attempt, AttemptFailure, Attempts, Encryption, Endpoint, Target};
 use crate::console::Console;
 use crate::error::{Error, system_words};
+use crate::protocol::Shown;
 use crate::random::Generator;
 use crate::tls::Connector;
 use crate::transport::look_up;
@@ -168,10 +169,12 @@ pub fn server_message(error: &postgres::Error) -> String {
 }
 
 fn db_message(error: &DbError) -> String {
-    let mut text = format!("{}:  {}", error.severity(), error.message());
+    let shown = |text: &'_ str| Shown(text.as_bytes()).to_string();
+    let (severity, message) = (shown(error.severity()), shown(error.message()));
+    let mut text = format!("{severity}:  {message}");
     for (label, part) in [("DETAIL", error.detail()), ("HINT", error.hint())] {
         if let Some(part) = part {
-            text.push_str(&format!("\n{label}:  {part}"));
+            text.push_str(&format!("\n{label}:  {}", shown(part)));
         }
     }
     text

@@ -261,6 +261,14 @@ pub enum LossCause {
 }
 
 impl LossCause {
+    /// What the server said, or else the cause behind `words`.
+    pub fn of(sqlstate: SqlState, words: &str) -> Self {
+        match sqlstate {
+            SqlState::NONE => LossCause::of_words(words),
+            sqlstate => LossCause::SqlState(sqlstate),
+        }
+    }
+
     /// The cause behind the words of an error of the system or of ours.
     pub fn of_words(words: &str) -> Self {
         let lower = words.to_lowercase();

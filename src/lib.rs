@@ -79,6 +79,12 @@
 //! - *An option*: a field with full-sentence help in its group of [`options`], a row in
 //!   `options::modes`, a field in [`plan`], one line in `into_plan`, rows in the option table test, a
 //!   line in the README.
+//! - *A log column*: the field list in `collector::log::transactions`, `tries` or `intervals`; header
+//!   and row come from it.
+//! - *An option*: a field with full-sentence help in its group of [`options`], a field in
+//!   [`plan`], one line in `into_plan`, rows in the option table test, a line in the README.
+//! - *Something the main thread tells while a run goes on*: a variant of [`event::Announcement`]; it
+//!   has a channel of its own, which never waits.
 //! - *A kind of failure, an initialisation step, a way to authenticate*: a variant of the enum; no
 //!   wildcard arms over our own enums, so the compiler gives the list of places.
 

@@ -48,7 +48,7 @@ fn a_restart_is_an_outage_and_the_run_goes_on() {
     for options in ["-M simple", "-M prepared -R 300", "-C -h 127.0.0.1"] {
         let server = server();
         let running = pgmark(&server)
-            .args("-c 4 -j 2 -T 6 --reconnect-on-loss")
+            .args("-c 4 -j 2 -T 6 --reconnect-on-loss --interval-csv intervals.csv")
             .args(options)
             .logged()
             .start();
@@ -79,6 +79,16 @@ fn a_restart_is_an_outage_and_the_run_goes_on() {
         assert!((0.0..=4.0).contains(&lost), "{finished}");
         let missing = number(&finished, "lost writes = ", " of ");
         assert_eq!(missing, 0.0, "{finished}");
+        let intervals = std::fs::read_to_string(finished.path("intervals.csv")).expect("written");
+        for row in intervals.lines().skip(1) {
+            let connected: i64 = row
+                .split(',')
+                .nth(4)
+                .expect("a cell")
+                .parse()
+                .expect("a number");
+            assert!((0..=4).contains(&connected), "{intervals}");
+        }
         let log = finished.log();
         assert_eq!(log.with_status("aborted").count() as f64, lost);
         assert!(log.with_status("ok").count() as u64 >= finished.processed());

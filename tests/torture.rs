@@ -157,6 +157,19 @@ fn who_goes_on_after_a_loss_does_so_however_often_it_is_broken() {
 }
 
 #[test]
+fn a_server_that_never_stops_talking_is_left_when_the_time_to_finish_is_over() {
+    let server = server();
+    let mischief = Mischief::FloodAfter(900);
+    let finished = run(&server, mischief, "-T 1 --finish-within 0.5");
+    assert_eq!(finished.status, Some(0), "{finished}");
+    assert!(
+        finished.stdout.contains("errors = interrupted x"),
+        "{finished}"
+    );
+    assert_left_alone(&server);
+}
+
+#[test]
 fn a_server_that_falls_silent_is_left_when_the_time_to_finish_is_over() {
     let server = server();
     for place in [40, 420, 1_500] {

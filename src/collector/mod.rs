@@ -14,7 +14,7 @@ mod progress;
 pub(crate) mod testing;
 mod timeline;
 
-pub use log::{Known, Log, LogContext, open_intervals, open_log, open_tries};
+pub use log::{Known, Log, LogContext, is_further_file, open_intervals, open_log, open_tries};
 pub use progress::Progress;
 
 use std::io::Write;
@@ -187,8 +187,10 @@ impl Collector {
         match announcement {
             Announcement::WindowBegins(begins) => {
                 self.begins = Some(begins);
+                let lead_in_ns = nanos(self.plan.lead_in.total());
+                let released = Timestamp::from_nanos(begins.nanos().saturating_sub(lead_in_ns));
                 if let Some(outages) = &mut self.outages {
-                    outages.begin_window(begins);
+                    outages.begin_window(released, begins);
                 }
                 self.logs
                     .iter_mut()
@@ -381,7 +383,11 @@ impl Collector {
         while let Some(closed) = self.intervals.as_mut().and_then(|i| i.close_next(known_ns)) {
             self.show(&closed);
         }
-        self.lead_in_over |= self.clients.iter().all(Timeline::has_left_lead_in);
+        if self.logs.is_empty() {
+            return;
+        }
+        self.lead_in_over =
+            self.lead_in_over || self.clients.iter().all(Timeline::has_left_lead_in);
         let due_through = self.clients.iter().map(Timeline::due_through).min();
         let known = Known {
             through: known,

@@ -28,9 +28,18 @@ pub(super) struct OutageWatch {
     last_completion: Option<Timestamp>,
     current: Option<Current>,
     /// Ended, the last second after the latest of them is still being counted.
-    ended: Vec<(Outage, Timestamp)>,
+    ended: Vec<Ended>,
     outages: Outages,
+    /// When the clients were released.
+    released: Timestamp,
     window_begins: Timestamp,
+}
+
+/// An outage that has ended, and what was completed since.
+struct Ended {
+    outage: Outage,
+    at: Timestamp,
+    completions: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,14 +51,15 @@ enum Incident {
 
 /// An outage that goes on.
 struct Current {
-    first_loss: Timestamp,
+    /// When the first connection was lost, if nothing was silent.
+    first_loss: Silence,
     /// By client: whether it lost its connection, and whether it has completed since.
     lost: BTreeMap<u32, Lost>,
     /// Since when nothing completes, while somebody lost a connection in that time.
     silence: Option<Silence>,
     /// The longest silence that a client ended which had lost its connection, and when it ended.
     longest: Option<(Silence, Timestamp)>,
-    /// All such silences together, ns.
+    /// All such silences together, as far as they lie in the measured window, ns.
     silent_ns: u64,
     causes: BTreeMap<LossCause, u64>,
     latest: LossCause,
@@ -59,8 +69,8 @@ struct Current {
 #[derive(Clone, Copy)]
 struct Silence {
     begins: Timestamp,
-    /// Completions in the second before.
-    before: u64,
+    /// Completions a second in the second before.
+    before: f64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,11 +103,14 @@ impl OutageWatch {
             current: None,
             ended: Vec::new(),
             outages: Outages::default(),
+            released: Timestamp::ZERO,
             window_begins: Timestamp::ZERO,
         }
     }
 
-    pub(super) fn begin_window(&mut self, begins: Timestamp) {
+    /// The clients were released, and the measured window begins then.
+    pub(super) fn begin_window(&mut self, released: Timestamp, begins: Timestamp) {
+        self.released = released;
         self.window_begins = begins;
     }
 
@@ -149,11 +162,12 @@ impl OutageWatch {
     pub(super) fn finish(mut self, ends: Timestamp) -> Outages {
         self.complete_through(Timestamp::MAX);
         if let Some(mut current) = self.current.take() {
-            current.break_silence(ends, true);
+            current.break_silence(ends, true, self.window_begins);
             self.end(current, None);
         }
-        for (outage, _) in std::mem::take(&mut self.ended) {
-            self.keep(outage);
+        for ended in std::mem::take(&mut self.ended) {
+            let span_ns = ends.nanos_since(ended.at).min(SECOND_NS);
+            self.keep(ended.with_rate_over(span_ns));
         }
         self.outages
     }
@@ -173,9 +187,12 @@ impl OutageWatch {
     /// The outage that goes on, or a new one.
     fn current_at(&mut self, at: Timestamp, cause: LossCause) -> &mut Current {
         let begins = self.last_completion.unwrap_or(self.window_begins).min(at);
-        let recent = &self.recent;
+        let before = |moment| Silence {
+            begins: moment,
+            before: per_second(&self.recent, moment, self.released),
+        };
         let current = self.current.get_or_insert_with(|| Current {
-            first_loss: at,
+            first_loss: before(at),
             lost: BTreeMap::new(),
             silence: None,
             longest: None,
@@ -183,10 +200,7 @@ impl OutageWatch {
             causes: BTreeMap::new(),
             latest: cause,
         });
-        current.silence.get_or_insert_with(|| Silence {
-            begins,
-            before: recent.iter().filter(|moment| **moment <= begins).count() as u64,
-        });
+        current.silence.get_or_insert_with(|| before(begins));
         current
     }
 
@@ -200,15 +214,15 @@ impl OutageWatch {
         {
             self.recent.pop_front();
         }
-        for (outage, ended_at) in &mut self.ended {
-            outage.after += u64::from(at.nanos_since(*ended_at) <= SECOND_NS);
+        for ended in &mut self.ended {
+            ended.completions += u64::from(at.nanos_since(ended.at) <= SECOND_NS);
         }
         self.settle_ended(at);
         let Some(current) = &mut self.current else {
             return;
         };
         let was_lost = current.lost.contains_key(&client);
-        current.break_silence(at, was_lost);
+        current.break_silence(at, was_lost, self.window_begins);
         if was_lost {
             current.lost.insert(client, Lost::Back);
         }
@@ -221,32 +235,31 @@ impl OutageWatch {
 
     /// Outages of which the second after is over.
     fn settle_ended(&mut self, now: Timestamp) {
-        let ready =
-            |(_, ended_at): &mut (Outage, Timestamp)| now.nanos_since(*ended_at) > SECOND_NS;
-        for (outage, _) in self.ended.extract_if(.., ready).collect::<Vec<_>>() {
-            self.keep(outage);
+        let over = |ended: &mut Ended| now.nanos_since(ended.at) > SECOND_NS;
+        for ended in self.ended.extract_if(.., over).collect::<Vec<_>>() {
+            self.keep(ended.with_rate_over(SECOND_NS));
         }
     }
 
     fn end(&mut self, current: Current, recovered_at: Option<Timestamp>) {
-        let none = Silence {
-            begins: current.first_loss,
-            before: 0,
-        };
-        let (Silence { begins, before }, ends) =
-            current.longest.unwrap_or((none, current.first_loss));
+        let (Silence { begins, before }, ends) = current
+            .longest
+            .unwrap_or((current.first_loss, current.first_loss.begins));
         self.outages.unavailable_ns += current.silent_ns;
-        let after = self.recent.iter().filter(|moment| **moment >= ends).count() as u64;
-        let outage = Outage {
-            begins_ns: begins.signed_nanos_since(self.window_begins),
-            length_ns: ends.nanos_since(begins),
-            recovered_ns: recovered_at.map(|at| at.nanos_since(begins)),
-            clients: current.lost.len() as u32,
-            causes: current.causes,
-            before,
-            after,
-        };
-        self.ended.push((outage, ends));
+        let completions = self.recent.iter().filter(|moment| **moment >= ends).count() as u64;
+        self.ended.push(Ended {
+            outage: Outage {
+                begins_ns: begins.signed_nanos_since(self.window_begins),
+                length_ns: ends.nanos_since(begins),
+                recovered_ns: recovered_at.map(|at| at.nanos_since(begins)),
+                clients: current.lost.len() as u32,
+                causes: current.causes,
+                before_per_s: before,
+                after_per_s: 0.0,
+            },
+            at: ends,
+            completions,
+        });
     }
 
     fn keep(&mut self, outage: Outage) {
@@ -257,10 +270,35 @@ impl OutageWatch {
     }
 }
 
+impl Ended {
+    /// The outage, of which what came after it was completed in so long, ns.
+    fn with_rate_over(self, span_ns: u64) -> Outage {
+        Outage {
+            after_per_s: rate(self.completions, span_ns),
+            ..self.outage
+        }
+    }
+}
+
+/// Completions a second in the second before `moment`, as far as clients were at work by then.
+fn per_second(recent: &VecDeque<Timestamp>, moment: Timestamp, released: Timestamp) -> f64 {
+    let span_ns = moment.nanos_since(released).min(SECOND_NS);
+    let since = Timestamp::from_nanos(moment.nanos() - span_ns);
+    let count = recent.iter().filter(|at| (since..=moment).contains(at));
+    rate(count.count() as u64, span_ns)
+}
+
+fn rate(count: u64, span_ns: u64) -> f64 {
+    match span_ns {
+        0 => 0.0,
+        _ => count as f64 * 1e9 / span_ns as f64,
+    }
+}
+
 impl Current {
     /// Something completes. If a client that had not lost its connection did that, the server was
     /// there, and the silence was none.
-    fn break_silence(&mut self, at: Timestamp, by_lost: bool) {
+    fn break_silence(&mut self, at: Timestamp, by_lost: bool, window_begins: Timestamp) {
         let Some(silence) = self
             .silence
             .take()
@@ -270,7 +308,7 @@ impl Current {
         };
         let length = |(silence, ends): (Silence, Timestamp)| ends.nanos_since(silence.begins);
         let this = (silence, at);
-        self.silent_ns += length(this);
+        self.silent_ns += at.nanos_since(silence.begins.max(window_begins));
         if self
             .longest
             .is_none_or(|longest| length(longest) < length(this))
@@ -313,7 +351,7 @@ mod tests {
 
     fn watch() -> OutageWatch {
         let mut watch = OutageWatch::new(2);
-        watch.begin_window(at(0));
+        watch.begin_window(at(0), at(0));
         watch
     }
 
@@ -348,8 +386,8 @@ mod tests {
                 recovered_ns: Some(2_090_000_000),
                 clients: 2,
                 causes,
-                before: 201,
-                after: 51 + 46,
+                before_per_s: 201.0,
+                after_per_s: 97.0,
             }]
         );
         assert_eq!(outages.unavailable_ns, 2_000_000_000);
@@ -368,6 +406,7 @@ mod tests {
         };
         assert_eq!((outage.begins_ns, outage.length_ns), (1_005_000_000, 0));
         assert_eq!(outage.recovered_ns, Some(1_000_000_000));
+        assert!((195.0..=205.0).contains(&outage.before_per_s), "{outage:?}");
         assert_eq!(outages.unavailable_ns, 0);
     }
 
@@ -401,6 +440,19 @@ mod tests {
         assert_eq!(outage.recovered_ns, None, "client 1 never came back");
         // 10 to 150, 150 to 900, 900 to 1000.
         assert_eq!(outages.unavailable_ns, 990_000_000);
+    }
+
+    #[test]
+    fn what_lies_before_the_window_takes_nothing_from_it() {
+        let mut watch = watch();
+        completes(&mut watch, 0, [-900].into_iter());
+        for (lost_at, back_at) in [(-800, -500), (-100, 200)] {
+            watch.loss(&lost(0, lost_at, LossStep::Lost, SHUTDOWN));
+            completes(&mut watch, 0, [back_at].into_iter());
+        }
+        let outages = watch.finish(at(1_000));
+        assert_eq!(outages.list.len(), 2);
+        assert_eq!(outages.unavailable_ns, 200_000_000);
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl Story {
         let mut now = 0;
         while now < until_ms {
             if now + connect_ms >= until_ms {
-                return self.span(client, SpanKind::ConnectFailed, now, until_ms);
+                return self.span(client, SpanKind::ConnectCut, now, until_ms);
             }
             self.span(client, SpanKind::Connect, now, now + connect_ms);
             now += connect_ms;

@@ -127,7 +127,7 @@ impl Timeline {
         let recent = self
             .recent
             .iter()
-            .filter(|span| span.kind == SpanKind::ConnectFailed && span.finished_at < ends);
+            .filter(|span| span.kind == SpanKind::ConnectFailed && span.finished_at <= ends);
         self.settled_failures + recent.count() as u64
     }
 

@@ -19,6 +19,7 @@ use crate::conninfo::{
     SslNegotiation, Target, Verdict,
 };
 use crate::console::Console;
+use crate::error::system_words;
 use crate::sqlstate::SqlState;
 use crate::time::Clock;
 use crate::tls::TlsError;
@@ -68,9 +69,13 @@ impl Opening {
             return self.open();
         };
         let (sender, opened) = bounded(1);
-        std::thread::spawn(move || {
+        let opening = std::thread::Builder::new().spawn(move || {
             let _ = sender.send(self.open());
         });
+        if let Err(error) = opening {
+            let reason = format!("could not create a thread for it: {}", system_words(&error));
+            return Err(AttemptFailure::Unreachable(reason).into());
+        }
         opened
             .recv_timeout(bound)
             .unwrap_or_else(|_| Err(too_late()))
@@ -187,10 +192,22 @@ fn failure_of(error: &postgres::Error) -> AttemptFailure {
         AttemptFailure::PasswordRequired
     } else if words.starts_with("authentication error") || words.starts_with("invalid config") {
         AttemptFailure::Unacceptable(cause)
+    } else if NONSENSE.iter().any(|words| cause.contains(words)) {
+        AttemptFailure::Unreachable(format!(
+            "what answers there does not speak PostgreSQL's protocol ({cause})"
+        ))
     } else {
         AttemptFailure::Unreachable(cause)
     }
 }
+
+/// The driver's words for messages that are none.
+const NONSENSE: [&str; 4] = [
+    "bytes remaining on stream",
+    "failed to fill whole buffer",
+    "invalid message length",
+    "unexpected message from server",
+];
 
 /// The driver's settings for one attempt: encrypted or plain, nothing in between.
 pub(super) fn config(target: &Target, attempt: &Attempt<'_>, console: &Console) -> Config {

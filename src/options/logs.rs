@@ -1,7 +1,7 @@
 //! From the options of logs to what is kept of a run in files: which go together, what the files
 //! are called.
 
-use std::path::{Component, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::arguments::{Arguments, Keep};
@@ -39,36 +39,7 @@ pub(super) fn check(arguments: &Arguments) -> Result<(), Error> {
         ));
     }
     check_interval(keep.aggregate_interval, arguments.length.time)?;
-    check_form(keep, logging)?;
-    check_paths(keep)
-}
-
-/// Two files of one name would be written over each other; devices are no such files.
-fn check_paths(keep: &Keep) -> Result<(), Error> {
-    let files = [
-        ("--log-file", &keep.log_file),
-        ("--interval-csv", &keep.interval_csv),
-        ("--log-tries", &keep.log_tries),
-    ];
-    let mut named: Vec<(&str, &PathBuf)> = Vec::new();
-    for (option, path) in files {
-        let Some(path) = path.as_ref().filter(|path| !path.starts_with("/dev")) else {
-            continue;
-        };
-        let parts = |path: &'_ PathBuf| -> Vec<_> {
-            let parts = path.components().filter(|part| *part != Component::CurDir);
-            parts.map(|part| part.as_os_str().to_owned()).collect()
-        };
-        let same = |earlier: &PathBuf| parts(earlier) == parts(path);
-        if let Some((other, _)) = named.iter().find(|(_, earlier)| same(earlier)) {
-            return Err(usage(format!(
-                "{other} and {option} name the same file: \"{}\"",
-                path.display()
-            )));
-        }
-        named.push((option, path));
-    }
-    Ok(())
+    check_form(keep, logging)
 }
 
 /// The duration must consist of whole intervals.

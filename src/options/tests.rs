@@ -683,14 +683,6 @@ fn what_makes_no_sense_is_refused() {
             "--interval-csv x --log-time utc",
             "--log-time is allowed only when logging transactions (-l)",
         ),
-        (
-            "--log-file x --log-tries x",
-            "--log-file and --log-tries name the same file: \"x\"",
-        ),
-        (
-            "--interval-csv ./x --log-tries x",
-            "--interval-csv and --log-tries name the same file",
-        ),
         ("-l --log-format json", "invalid log format"),
         ("-l --log-time 5", "invalid way to tell the time"),
         ("-l --log-split-rows 0", "--log-split-rows must be in range"),

@@ -1,6 +1,8 @@
 //! Bodies of the server's messages as views into the bytes received. A view is checked once, when
 //! it is made; reading it afterwards cannot fail and does not allocate.
 
+use std::fmt::Write as _;
+
 use crate::event::SqlState;
 
 use super::excerpt::excerpt;
@@ -315,13 +317,19 @@ impl std::fmt::Display for Explained<'_> {
     }
 }
 
-/// Text in whatever encoding, so that nothing of it is lost: what is no UTF-8 as `\xe9`.
-struct Shown<'a>(&'a [u8]);
+/// Text of a server in whatever encoding, so that nothing of it is lost and none of it is an order to
+/// a terminal: what is no UTF-8, and control characters but for tabs and new lines, as `\xe9`.
+pub struct Shown<'a>(pub &'a [u8]);
 
 impl std::fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for chunk in self.0.utf8_chunks() {
-            f.write_str(chunk.valid())?;
+            for letter in chunk.valid().chars() {
+                match letter.is_control() && !matches!(letter, '\n' | '\t') {
+                    true => write!(f, "\\x{:02x}", u32::from(letter))?,
+                    false => f.write_char(letter)?,
+                }
+            }
             for byte in chunk.invalid() {
                 write!(f, "\\x{byte:02x}")?;
             }

@@ -33,7 +33,7 @@ use backend::{Problem, Reader};
 use framing::{Frame, Inbox};
 use replies::{Expected, Replies, ReplyOwed};
 
-pub use backend::{DataRow, OmittedValue, RowDescription, ServerMessage};
+pub use backend::{DataRow, OmittedValue, RowDescription, ServerMessage, Shown};
 pub use error::ProtocolError;
 pub use frontend::{ChannelBinding, Startup};
 pub use hostile::drive_hostile;

@@ -62,10 +62,10 @@ fn outage_lines(number: usize, outage: &Outage, clients: u32) -> [String; 2] {
             outage.clients,
         ),
         format!(
-            " {}; {}/s in the second before, {}/s in the one after",
+            " {}; {:.0}/s in the second before, {:.0}/s in the one after",
             causes.join(", "),
-            outage.before,
-            outage.after
+            outage.before_per_s,
+            outage.after_per_s
         ),
     ]
 }
@@ -101,17 +101,17 @@ mod tests {
         let state = |code: &[u8; 5]| LossCause::SqlState(SqlState(*code));
         let (length_ns, window_ns) = (1_209_500_000, 5_000_000_000);
         let outage = Outage {
-            begins_ns: 25_012_000_000,
+            begins_ns: 1_012_000_000,
             length_ns,
             recovered_ns: Some(2_602_000_000),
-            clients: 8,
+            clients: 4,
             causes: BTreeMap::from([
                 (LossCause::Refused, 162),
                 (state(b"57P03"), 48),
                 (state(b"57P01"), 8),
             ]),
-            before: 5011,
-            after: 2210,
+            before_per_s: 5011.0,
+            after_per_s: 2210.0,
         };
         let endless = Outage {
             recovered_ns: None,
@@ -133,7 +133,7 @@ mod tests {
             told[0],
             "number of transactions lost with their connection: 8 (3 after COMMIT was sent, outcome unknown)"
         );
-        assert!(told[1].ends_with("25.012 to 26.221 s: 1.210 s without a completion, 8 of 4 clients, recovered in 2.602 s"), "{told:?}");
+        assert!(told[1].ends_with("1.012 to 2.221 s: 1.210 s without a completion, 4 of 4 clients, recovered in 2.602 s"), "{told:?}");
         assert_eq!(
             told[2],
             " 57P01 x8, 57P03 x48, connection refused x162; 5011/s in the second before, 2210/s in the one after"

@@ -90,7 +90,7 @@ fn ran_out(result: &RunResult) -> Option<String> {
         .collect();
     Some(format!(
         "{} of {} clients ended early, the first of them {first_s:.3} s after the measured time began: \
-         {} had no row left for them",
+         {} had no row (left) for them",
         ends.len(),
         measured.clients.len(),
         files.join(" and ")
@@ -280,7 +280,7 @@ mod tests {
             (ran_out.end, ran_out.last_end) = (ClientEnd::RanOut, at(end_ms));
         }
         let expected = "2 of 4 clients ended early, the first of them 1.500 s after the measured time \
-                        began: \"keys.csv\" had no row left for them";
+                        began: \"keys.csv\" had no row (left) for them";
         assert_eq!(about(&result, expected), 1);
     }
 

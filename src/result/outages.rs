@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::event::LossCause;
 
 /// All outages of a run whose clients go on after a loss.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outages {
     /// In the order in which they began.
     pub list: Vec<Outage>,
@@ -17,7 +17,7 @@ pub struct Outages {
 
 /// From the first loss of a connection until every client that lost its own has completed a
 /// transaction again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outage {
     /// The last completion before, from the beginning of the window, ns; the first loss if others
     /// went on completing.
@@ -32,8 +32,8 @@ pub struct Outage {
     pub clients: u32,
     /// Why connections were lost and could not be made, and how often.
     pub causes: BTreeMap<LossCause, u64>,
-    /// Completions in the second before it began.
-    pub before: u64,
-    /// Completions in the second after it ended.
-    pub after: u64,
+    /// Completions a second in the second before it began, or since the start.
+    pub before_per_s: f64,
+    /// Completions a second in the second after it ended, or until the end.
+    pub after_per_s: f64,
 }

@@ -42,6 +42,7 @@ impl CheckpointWatch {
     }
 }
 
+/// Looks until the run is over; a server that has gone may come back.
 fn look(
     run: &RunContext,
     version_num: u32,
@@ -50,30 +51,48 @@ fn look(
 ) {
     // The collector owns standard error.
     let console = Console::to(Box::new(std::io::sink()));
-    let mut client = match control::connect(&run.target, &console) {
-        Ok(client) => client,
-        Err(error) => {
-            let text = format!("checkpoints are not watched: {error}");
-            let _ = announcements.send(Announcement::Message(Message {
-                level: Level::Info,
-                text,
-            }));
-            return;
-        }
-    };
     let mut before = None;
     loop {
-        let Some(counted) = Activity::now(&mut client, version_num).checkpoints else {
-            let _ = announcements.send(Announcement::CheckpointsUnknown);
-            return;
-        };
-        // A counter that was reset has counted what it shows.
-        let begun = before.map_or(0, |before| counted.checked_sub(before).unwrap_or(counted));
-        before = Some(counted);
-        let at = run.clock.now();
-        let _ = announcements.send(Announcement::Checkpoints { at, begun });
-        if ended.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
+        match control::connect(&run.target, &console) {
+            Ok(mut client) => {
+                while let Some(counted) = Activity::now(&mut client, version_num).checkpoints {
+                    announce(counted, before.replace(counted), run, announcements);
+                    if is_over(ended) {
+                        return;
+                    }
+                }
+            }
+            Err(error) if before.is_none() => {
+                let text = format!("checkpoints are not watched: {error}");
+                let message = Message {
+                    level: Level::Info,
+                    text,
+                };
+                let _ = announcements.send(Announcement::Message(message));
+                return;
+            }
+            Err(_) => {}
+        }
+        let _ = announcements.send(Announcement::CheckpointsUnknown);
+        if is_over(ended) {
             return;
         }
     }
+}
+
+/// Tells what was counted since the look before. A counter that was reset has counted what it shows.
+fn announce(
+    counted: u64,
+    before: Option<u64>,
+    run: &RunContext,
+    announcements: &Sender<Announcement>,
+) {
+    let begun = before.map_or(0, |before| counted.checked_sub(before).unwrap_or(counted));
+    let at = run.clock.now();
+    let _ = announcements.send(Announcement::Checkpoints { at, begun });
+}
+
+/// Waits until the next look is due, or the run is over.
+fn is_over(ended: &Receiver<()>) -> bool {
+    ended.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout)
 }

@@ -7,6 +7,7 @@ mod checkpoints;
 mod cluster;
 mod facts;
 mod limits;
+mod log_files;
 mod lost_writes;
 mod password;
 mod prepare;
@@ -143,6 +144,7 @@ fn run_benchmark(
     around: &mut Surroundings<'_>,
 ) -> Result<ExitStatus, Error> {
     limits::allow_descriptors(&plan)?;
+    log_files::check(&plan)?;
     report_seed(&plan, &around.console);
     match &plan.server {
         ServerChoice::Given(target) => {

@@ -26,7 +26,12 @@ pub enum Mischief {
     CorruptAfter(usize),
     /// Nothing arrives any more after so many bytes, and nothing is closed.
     BlackHoleAfter(usize),
+    /// Notices without end arrive once the server has said so many bytes.
+    FloodAfter(usize),
 }
+
+/// A message from the server that nobody asked for.
+const NOTICE: &[u8] = b"N\0\0\0\x1bSNOTICE\0C00000\0Mflood\0\0";
 
 /// Listens on a port of 127.0.0.1 and forwards to the server, the first connections as they are.
 /// Stops listening when dropped.
@@ -153,6 +158,14 @@ fn disturb(mut server: &TcpStream, mut client: &TcpStream, mischief: Mischief) -
                 client.write_all(piece)?;
             }
             Mischief::BlackHoleAfter(limit) => client.write_all(&piece[..left(limit)])?,
+            Mischief::FloodAfter(limit) => {
+                client.write_all(piece)?;
+                if passed + count > limit {
+                    loop {
+                        client.write_all(&NOTICE.repeat(100))?;
+                    }
+                }
+            }
         }
         passed += count;
     }

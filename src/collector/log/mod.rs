@@ -13,6 +13,7 @@ mod tries;
 
 pub use intervals::IntervalLog;
 pub use pgbench::{PgbenchIntervals, PgbenchTransactions};
+pub use row_file::is_further_file;
 pub use transactions::TransactionLog;
 pub use tries::TryLog;
 

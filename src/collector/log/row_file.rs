@@ -297,6 +297,21 @@ pub(super) fn numbered(path: &Path, number: u64) -> PathBuf {
     PathBuf::from(OsString::from_vec(name))
 }
 
+/// Whether `other` is the name of a further file of the log at `path`: the same with a number.
+pub fn is_further_file(path: &Path, other: &Path) -> bool {
+    let name = |path: &Path| path.as_os_str().as_bytes().to_vec();
+    let (first, other) = (name(&numbered(path, 0)), name(other));
+    // The number is the last thing that is not the ending.
+    let Some(place) = first.windows(2).rposition(|two| two == b".0") else {
+        return false;
+    };
+    let (stem, ending) = (&first[..=place], &first[place + 2..]);
+    let number = other
+        .strip_prefix(stem)
+        .and_then(|rest| rest.strip_suffix(ending));
+    number.is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
+}
+
 fn is_compressed(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(b".gz")
 }

@@ -2,7 +2,7 @@
 //! start-up exchange up to the first ReadyForQuery.
 
 use crate::conninfo::{
-    Addresses, Attempt as Place, AttemptFailure, Attempts, Endpoint, Question, ServerState, Verdict,
+    self, Addresses, AttemptFailure, Attempts, Endpoint, Question, ServerState, Verdict,
 };
 use crate::error::Report;
 use crate::event::{ClientEnd, ConnectionRecord, Event, Level, LossCause, SpanKind};
@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use crate::transport::Security;
 
 use super::super::control::Notice;
-use super::recovery::passing_cause;
+use super::recovery::{Resume, passing_cause};
 use super::{Action, Client, Environment, Progress, State, Then};
 
 /// A connection that is being made, and how the present one was made.
@@ -54,7 +54,7 @@ impl Attempt {
     }
 
     /// What is tried at present.
-    pub(super) fn current(&self) -> Option<Place<'_>> {
+    pub(super) fn current(&self) -> Option<conninfo::Attempt<'_>> {
         self.attempts.current()
     }
 
@@ -385,6 +385,19 @@ impl Client {
         }
     }
 
+    /// Forgets a connection that is gone, which is told as a disconnect that took no time.
+    pub(super) fn drop_session(&mut self, env: &mut Environment<'_>) {
+        if self.session.is_started() {
+            env.recorder.record(Event::Connection(ConnectionRecord {
+                client: self.id,
+                kind: SpanKind::Disconnect,
+                started_at: env.stamp,
+                finished_at: env.stamp,
+            }));
+        }
+        self.session.reset();
+    }
+
     /// The connection is gone, without our doing.
     pub fn handle_lost(&mut self, reason: &str, env: &mut Environment<'_>) {
         match self.state {
@@ -393,20 +406,29 @@ impl Client {
                 self.session.reset();
                 self.next_attempt(env);
             }
+            State::Greeting { .. } if self.outlives_losses(env) => {
+                let error = self.reply.take_last_words(reason);
+                let cause = LossCause::of(error.sqlstate, &error.text);
+                self.drop_session(env);
+                match self.may_recover(env) {
+                    true => self.retry_later(cause, env),
+                    false => self.end(ClientEnd::Finished, env.now(), env),
+                }
+            }
             State::Greeting { .. } => {
                 let reason = self.reply.take_last_words(reason).text;
                 let report = Report::new(format!(
                     "the connection was lost in the commands of --on-connect: {reason}"
                 ));
                 self.report_failure(report, env);
-                self.session.reset();
+                self.drop_session(env);
                 self.end(ClientEnd::Aborted, env.now(), env);
             }
             State::Standby => self.lose_before_start(reason, env),
             State::Working(_) => self.lose_transaction(reason, env),
-            State::Ramping { .. } | State::Choosing | State::Skipping | State::Throttled { .. } => {
-                self.lose_between(reason, env)
-            }
+            State::Ramping { until } => self.lose_between(reason, Resume::Ramp(until), env),
+            State::Throttled { .. } => self.lose_between(reason, Resume::Held, env),
+            State::Choosing | State::Skipping => self.lose_between(reason, Resume::Next, env),
             State::Idle | State::Recovering { .. } | State::Done => {}
             State::Closing { .. } => self.handle_closed(env),
         }
@@ -429,18 +451,17 @@ impl Client {
     }
 
     /// Lost while no transaction was under way.
-    fn lose_between(&mut self, reason: &str, env: &mut Environment<'_>) {
-        let holds_transaction = matches!(self.state, State::Throttled { .. });
+    fn lose_between(&mut self, reason: &str, resume: Resume, env: &mut Environment<'_>) {
         let error = self.reply.take_last_words(reason);
         let text = format!(
             "client {} aborted: connection lost: {}",
             self.id, error.text
         );
         if self.outlives_losses(env) {
-            return self.recover(error.sqlstate, &error.text, holds_transaction, env);
+            return self.recover(error.sqlstate, &error.text, resume, env);
         }
         env.recorder.say(Level::Error, text);
-        self.session.reset();
+        self.drop_session(env);
         self.end(ClientEnd::Aborted, env.stamp, env);
     }
 }

@@ -364,6 +364,7 @@ impl Client {
 
     /// The measured window has ended: what is under way may finish, but a connect is cut off.
     pub fn handle_window_end(&mut self, env: &mut Environment<'_>) {
+        self.give_up_recovery(env);
         match self.state {
             State::Connecting | State::Judging(_) | State::Backlogged { .. } => {
                 self.cut_connect(env);

@@ -43,7 +43,7 @@ impl Client {
         for _ in 0..SKIPS_IN_A_TURN {
             let slot = schedule.draw(now);
             self.transaction.scheduled_at = slot;
-            if !env.window.is_open(slot.max(now)) {
+            if !env.window.is_open(now) {
                 return self.give_up_slot(env);
             }
             if !self.is_too_late(now, env) {
@@ -86,12 +86,17 @@ impl Client {
     /// The run ends before this client's slot is used. A slot after the end was never due. Without
     /// a known end only those were due that clients used.
     pub(super) fn give_up_slot(&mut self, env: &mut Environment<'_>) {
+        self.give_back_slot(env);
+        self.finish(env);
+    }
+
+    /// As [`Client::give_up_slot`], for the schedule.
+    pub(super) fn give_back_slot(&self, env: &Environment<'_>) {
         let slot = self.transaction.scheduled_at;
         let was_due = env.window.end().is_some_and(|end| slot < end);
         if let (Some(schedule), false) = (&env.run.schedule, was_due) {
             schedule.give_back(slot);
         }
-        self.finish(env);
     }
 
     /// It is time: with a connection for each transaction it is made now, else the transaction

@@ -27,16 +27,26 @@ pub(super) struct Recovery {
     since: Timestamp,
     /// Pauses so far.
     pauses: u32,
-    /// It has a slot of the schedule, or with `-C` a transaction, that it has not begun.
-    holds_transaction: bool,
+    resume: Resume,
+}
+
+/// What a client goes on with when it has a connection again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resume {
+    /// Another transaction.
+    Next,
+    /// The slot of the schedule, or with `-C` the transaction, that it has and has not begun.
+    Held,
+    /// Its turn in the ramp, which comes at this moment.
+    Ramp(Timestamp),
 }
 
 impl Recovery {
-    pub(super) fn new(since: Timestamp, holds_transaction: bool) -> Self {
+    pub(super) fn new(since: Timestamp, resume: Resume) -> Self {
         Recovery {
             since,
             pauses: 0,
-            holds_transaction,
+            resume,
         }
     }
 
@@ -71,14 +81,11 @@ impl Client {
         &mut self,
         sqlstate: SqlState,
         reason: &str,
-        holds_transaction: bool,
+        resume: Resume,
         env: &mut Environment<'_>,
     ) {
-        let cause = match sqlstate {
-            SqlState::NONE => LossCause::of_words(reason),
-            sqlstate => LossCause::SqlState(sqlstate),
-        };
-        self.session.reset();
+        let cause = LossCause::of(sqlstate, reason);
+        self.drop_session(env);
         self.tell_loss(LossStep::Lost, cause, env);
         if !self.may_recover(env) {
             // The run is over, and there is nothing left to go on with.
@@ -90,7 +97,7 @@ impl Client {
             self.action = Some(Action::Yield);
             return;
         }
-        self.pause(Recovery::new(env.now(), holds_transaction), env);
+        self.pause(Recovery::new(env.now(), resume), env);
     }
 
     /// There is a connection again.
@@ -98,9 +105,19 @@ impl Client {
         if env.run.plan.load.reconnect {
             return self.begin_transaction(env);
         }
-        match recovery.holds_transaction {
-            true => self.await_slot(self.transaction.scheduled_at, env.now(), env),
-            false => self.next_transaction(env),
+        let now = env.now();
+        match recovery.resume {
+            Resume::Held => self.await_slot(self.transaction.scheduled_at, now, env),
+            Resume::Ramp(until) if until > now => self.state = State::Ramping { until },
+            Resume::Ramp(_) | Resume::Next => self.next_transaction(env),
+        }
+    }
+
+    /// The window ends before there is a connection again: a slot that lies after that was not due.
+    pub(super) fn give_up_recovery(&mut self, env: &Environment<'_>) {
+        let held = self.recovery.take().map(|recovery| recovery.resume) == Some(Resume::Held);
+        if held && !env.run.plan.load.reconnect {
+            self.give_back_slot(env);
         }
     }
 
@@ -113,7 +130,7 @@ impl Client {
             None => LossStep::Lost,
         };
         self.tell_loss(step, cause, env);
-        let recovery = recovery.unwrap_or_else(|| Recovery::new(env.now(), true));
+        let recovery = recovery.unwrap_or_else(|| Recovery::new(env.now(), Resume::Held));
         let outage = env.now() - recovery.since;
         let counts = matches!(env.run.plan.load.stop, StopRule::Transactions(_));
         if counts && outage > OUTAGE_MAX {
@@ -170,7 +187,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_bound_and_get_long_after_a_while() {
-        let mut recovery = Recovery::new(Timestamp::ZERO, false);
+        let mut recovery = Recovery::new(Timestamp::ZERO, Resume::Next);
         let mut pauses_at = |seconds, chance| {
             let now = Timestamp::ZERO + Duration::from_secs(seconds);
             recovery.pause(now, chance).as_micros()

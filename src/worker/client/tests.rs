@@ -716,6 +716,11 @@ fn a_client_that_goes_on_after_a_loss_tries_again_and_prepares_anew() {
     );
     let outcomes: Vec<_> = transactions(&events).iter().map(|it| it.outcome).collect();
     assert_eq!(outcomes, [Outcome::Aborted(Abort::ConnectionLost)]);
+    let disconnects = spans(&events)
+        .iter()
+        .filter(|(kind, ..)| *kind == SpanKind::Disconnect)
+        .count();
+    assert_eq!(disconnects, 1, "a lost connection is none any more");
 }
 
 #[test]
@@ -770,6 +775,61 @@ fn a_number_of_transactions_bounds_how_long_a_client_tries() {
         texts[0].contains("no connection could be made for 5 minutes"),
         "{texts:?}"
     );
+}
+
+#[test]
+fn a_connection_that_is_lost_in_what_it_begins_with_is_tried_again() {
+    let mut run = context("SELECT 1;", reconnecting());
+    run.plan.on_connect = Some(b"SET work_mem = '8MB'".to_vec());
+    let mut stage = Stage::of(run);
+    stage.input(0, Client::connect);
+    stage.log_in(1);
+    stage.answer(2, &done("SET", b'I'));
+    stage.release(100);
+    stage.sent();
+    stage.input(102, |client, env| {
+        client.handle_lost("Connection reset", env);
+    });
+    stage.input(130, Client::handle_timeout);
+    stage.log_in(131);
+    assert_eq!(stage.sent(), "SET work_mem = '8MB'");
+    stage.input(132, |client, env| {
+        client.handle_lost("Connection reset", env);
+    });
+    assert_eq!(stage.client.progress(), Progress::Active);
+    stage.input(200, Client::handle_timeout);
+    stage.log_in(201);
+    stage.sent();
+    stage.answer(202, &done("SET", b'I'));
+    assert_eq!(stage.sent(), "SELECT 1;");
+    let (events, texts) = stage.events();
+    assert_eq!(texts, Vec::<String>::new());
+    assert_eq!(losses(&events).len(), 2);
+}
+
+#[test]
+fn a_turn_in_the_ramp_is_kept_over_a_loss() {
+    let ramp = Load {
+        clients: 2,
+        lead_in: LeadIn {
+            ramp: Duration::from_secs(4),
+            warmup: Duration::ZERO,
+        },
+        ..reconnecting()
+    };
+    let run = context("SELECT 1;", ramp);
+    let mut stage = Stage::of(run);
+    stage.client = Client::new(1, 0, &stage.run);
+    stage = stage.at_work();
+    let turn = at(2_100);
+    assert_eq!(stage.client.poll_timeout(), Some(turn));
+    stage.input(500, |client, env| {
+        client.handle_lost("Connection reset", env);
+    });
+    stage.input(520, Client::handle_timeout);
+    stage.log_in(521);
+    assert_eq!(stage.sent(), "", "its turn has not come");
+    assert_eq!(stage.client.poll_timeout(), Some(turn));
 }
 
 #[test]

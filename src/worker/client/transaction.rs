@@ -9,6 +9,7 @@ use crate::random::Generator;
 use crate::script::Value;
 use crate::time::Timestamp;
 
+use super::recovery::Resume;
 use super::{Action, Client, Environment, State, Then};
 
 /// The transaction that a client works on.
@@ -281,11 +282,11 @@ impl Client {
         );
         self.record(Outcome::Aborted(why), error.sqlstate, env);
         if self.outlives_losses(env) {
-            return self.recover(error.sqlstate, &error.text, false, env);
+            return self.recover(error.sqlstate, &error.text, Resume::Next, env);
         }
         env.recorder.say(Level::Error, text);
         self.say_place(self.transaction.cursor, env);
-        self.session.reset();
+        self.drop_session(env);
         self.end(ClientEnd::Aborted, env.stamp, env);
     }
 

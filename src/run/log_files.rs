@@ -1,0 +1,160 @@
+//! Whether the files that a run is to write can all be written: no two may be one, and what is made of
+//! several files must be files.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::collector::is_further_file;
+use crate::error::{Error, Report};
+use crate::plan::{CsvStyle, LogFormat, LogPlan, RunPlan};
+
+/// Which file a name leads to.
+#[derive(PartialEq, Eq)]
+enum Identity {
+    /// One that is there: device and inode.
+    Existing(u64, u64),
+    /// One that is not: its directory as it really is, and its name.
+    New(PathBuf),
+    /// A device or a pipe, which several may write to.
+    Shared,
+}
+
+/// Refuses files that would be written over each other, before any of them is opened.
+///
+/// # Errors
+/// [`Error::Usage`] with the two names, or the one that cannot be several files.
+pub(super) fn check(plan: &RunPlan) -> Result<(), Error> {
+    let log = plan.log.as_ref();
+    let several = log.filter(|log| has_several_files(log, plan.load.threads));
+    let intervals = plan.intervals.as_ref().map(|it| &it.path);
+    let tries = plan.tries.as_ref().map(|it| &it.path);
+    let paths: Vec<&PathBuf> = log
+        .map(|log| &log.path)
+        .into_iter()
+        .chain(intervals)
+        .chain(tries)
+        .collect();
+    for (place, path) in paths.iter().enumerate() {
+        for other in &paths[..place] {
+            let further = several.is_some_and(|log| is_further_file(&log.path, path));
+            if further || is_same(&identity(other), &identity(path)) {
+                return Err(refusal(format!(
+                    "\"{}\" and \"{}\" would be the same file",
+                    other.display(),
+                    path.display()
+                )));
+            }
+        }
+    }
+    match several {
+        Some(log) if identity(&log.path) == Identity::Shared => Err(refusal(format!(
+            "\"{}\" is no file, so it cannot be a log of several files",
+            log.path.display()
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn refusal(text: String) -> Error {
+    Error::Usage(Report::new(text).hint("Give each file a name of its own."))
+}
+
+/// Whether rows go on in further files, or each thread has its own.
+fn has_several_files(log: &LogPlan, threads: u32) -> bool {
+    match log.format {
+        LogFormat::Csv(CsvStyle { rows_each_file, .. }) => rows_each_file.is_some(),
+        LogFormat::Pgbench(_) => threads > 1,
+    }
+}
+
+fn is_same(one: &Identity, other: &Identity) -> bool {
+    *one != Identity::Shared && one == other
+}
+
+fn identity(path: &Path) -> Identity {
+    match fs::metadata(path) {
+        Ok(facts) if facts.is_file() => Identity::Existing(facts.dev(), facts.ino()),
+        Ok(_) => Identity::Shared,
+        Err(_) => {
+            let directory = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            let directory = directory.unwrap_or(Path::new("."));
+            let real = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+            Identity::New(real.join(path.file_name().unwrap_or_default()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::tests::run_plan;
+
+    #[test]
+    fn files_that_are_one_and_devices_that_would_be_many_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        fs::write(at("old"), "").unwrap();
+        std::os::unix::fs::symlink(at("old"), at("link")).unwrap();
+        fs::hard_link(at("old"), at("hard")).unwrap();
+        for (arguments, refused) in [
+            (
+                format!("--log-file {} --log-tries {}", at("a"), at("b")),
+                false,
+            ),
+            (
+                format!("--log-file {} --log-tries {}", at("a"), at("./a")),
+                true,
+            ),
+            (
+                format!("--log-file {} --log-tries {}", at("old"), at("link")),
+                true,
+            ),
+            (
+                format!("--interval-csv {} --log-tries {}", at("old"), at("hard")),
+                true,
+            ),
+            (
+                "--log-file /dev/null --log-tries /dev/null".to_owned(),
+                false,
+            ),
+            (
+                format!(
+                    "--log-file {} --log-split-rows 5 --log-tries {}",
+                    at("x.csv"),
+                    at("x.17.csv")
+                ),
+                true,
+            ),
+            (
+                format!("--log-file {} --log-tries {}", at("x.csv"), at("x.17.csv")),
+                false,
+            ),
+            ("--log-file /dev/null --log-split-rows 5".to_owned(), true),
+            (
+                "--log-file /dev/null --log-format pgbench".to_owned(),
+                false,
+            ),
+            (
+                "-c 2 -j 2 --log-file /dev/null --log-format pgbench".to_owned(),
+                true,
+            ),
+            (
+                format!(
+                    "-c 2 -j 2 --log-file {} --log-format pgbench --interval-csv {}",
+                    at("p.log"),
+                    at("p.log.1")
+                ),
+                true,
+            ),
+        ] {
+            assert_eq!(
+                check(&run_plan(&arguments)).is_err(),
+                refused,
+                "{arguments}"
+            );
+        }
+    }
+}
