@@ -240,6 +240,48 @@ fn a_sleep_of_the_script_is_cut_by_a_signal() {
 }
 
 #[test]
+fn what_a_connection_begins_with_is_cancelled_when_the_run_ends() {
+    let server = Server::shared();
+    for (options, signal) in [("-T 60", true), ("-C -T 1 --finish-within 0.2", false)] {
+        let running = pgmark(server)
+            .args("-c 3 -j 2")
+            .args(options)
+            .arg("--on-connect")
+            .arg("SELECT pg_sleep(600)")
+            .env("PGAPPNAME", "slowly")
+            .script("SELECT 1;")
+            .start();
+        wait_until("the clients are greeting", || {
+            executing(server, "slowly", "pg_sleep") == 3
+        });
+        if signal {
+            running.signal(Signal::INT);
+        }
+        running.finish();
+        assert_none_left(server, "slowly");
+    }
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_as_a_full_disk() {
+    let program = env!("CARGO_BIN_EXE_pgmark");
+    let server = Server::shared();
+    Program::new(Path::new("sh"))
+        .env("PGHOST", server.socket_directory())
+        .env("PGPORT", server.port().to_string())
+        .env("PGUSER", "postgres")
+        .env("PGDATABASE", "postgres")
+        .args("-c")
+        .arg("ulimit -f 8 && exec \"$0\" \"$@\"")
+        .arg(program)
+        .args("-n -c 2 -t 2000 --log-file big.csv")
+        .script("SELECT 1;")
+        .run()
+        .expect_status(1)
+        .expect_stderr(&["could not write \"big.csv\"", "the run goes on without it"]);
+}
+
+#[test]
 fn a_signal_that_comes_twice_at_once_is_one() {
     let server = Server::shared();
     // The statement ends when this lock is released.

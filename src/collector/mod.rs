@@ -641,6 +641,24 @@ mod tests {
         assert_near(time.in_transactions, 0.09);
     }
 
+    /// With a connection each, the last transaction of the warm-up connects and ends after W1.
+    #[test]
+    fn connecting_for_the_warm_up_is_no_part_of_a_clients_time() {
+        let mut story = Story::of_seconds(1, 1);
+        story.span(0, SpanKind::Connect, -50, 300);
+        story.record(TransactionRecord {
+            phase: Phase::Warmup,
+            ..transaction(300, 400)
+        });
+        story.span(0, SpanKind::Connect, 400, 500);
+        story.record(transaction(500, 1_000));
+        let measured = story.tell();
+        let time = measured.time_of_a_client().expect("time was spent");
+        assert_near(time.connecting, 100.0 / 600.0);
+        assert_near(time.in_transactions, 500.0 / 600.0);
+        assert_near(measured.average_concurrency(), 1.0);
+    }
+
     /// The run of the report that began it all: a second in each connect, four clients.
     #[test]
     fn connecting_is_in_no_latency_and_in_no_throughput() {

@@ -59,6 +59,7 @@ impl Timeline {
         self.last_due = self.last_due.max(record.scheduled_at);
         if !record.phase.is_measured() {
             self.before_window_ends = self.before_window_ends.max(Some(record.finished_at));
+            self.forget_connecting();
             return;
         }
         self.last_transaction_ends = self.last_transaction_ends.max(Some(record.finished_at));
@@ -78,6 +79,15 @@ impl Timeline {
             }
             Outcome::Skipped => self.skipped += 1,
         }
+    }
+
+    /// What was spent connecting up to the end of a transaction from before the window lies before
+    /// this client's part of it.
+    fn forget_connecting(&mut self) {
+        let recent = self.recent.drain(..);
+        let failures = recent.filter(|span| span.kind == SpanKind::ConnectFailed);
+        self.settled_failures += failures.count() as u64;
+        self.settled_connecting_ns = 0;
     }
 
     /// Takes a span; those of one client come in order.

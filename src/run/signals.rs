@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, bounded, never, select, unbounded};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals as Iterator;
 
 use crate::conninfo::Target;
@@ -59,7 +59,7 @@ impl Signals {
         let failed = |error: std::io::Error| {
             Error::Environment(Report::new(format!("could not catch signals: {error}")))
         };
-        let mut signals = Iterator::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+        let mut signals = Iterator::new([SIGINT, SIGTERM, SIGHUP, SIGXFSZ]).map_err(failed)?;
         let (sender, received) = unbounded();
         let state = Arc::new(Mutex::new(State::default()));
         let shared = Arc::clone(&state);
@@ -74,6 +74,9 @@ impl Signals {
                     let signal = match number {
                         SIGTERM => Signal::Terminate,
                         SIGHUP => Signal::Hangup,
+                        // A file may not grow any more: whoever writes to it gets an error, as on a
+                        // full disk, and is not killed for it.
+                        SIGXFSZ => continue,
                         _ => Signal::Interrupt,
                     };
                     let now = clock.now();

@@ -333,6 +333,7 @@ impl Worker {
             self.timers
                 .add(end + patience + CANCEL_GRACE, Wake::CloseDue);
         }
+        self.cancel(Client::is_greeting);
         self.for_all(|client, env| client.handle_window_end(env));
     }
 
@@ -341,6 +342,7 @@ impl Worker {
         self.stamp = stop;
         self.timers.add(stop + GRACE, Wake::CancelDue);
         self.timers.add(stop + GRACE + CANCEL_GRACE, Wake::CloseDue);
+        self.cancel(Client::is_greeting);
         self.for_all(|client, env| client.handle_stop(env));
     }
 
@@ -351,10 +353,16 @@ impl Worker {
             return;
         }
         self.window.cancelling = true;
-        let orders: Vec<cancel::Order> = self
-            .slots
-            .iter()
-            .filter_map(|slot| slot.client.cancel_order(&self.run))
+        self.cancel(|_| true);
+        self.for_all(|client, env| client.handle_cancel(env));
+    }
+
+    /// Asks the server to cancel what it does for some of the clients.
+    fn cancel(&mut self, which: impl Fn(&Client) -> bool) {
+        let clients = self.slots.iter().map(|slot| &slot.client);
+        let orders: Vec<cancel::Order> = clients
+            .filter(|client| which(client))
+            .filter_map(|client| client.cancel_order(&self.run))
             .collect();
         if !orders.is_empty() {
             self.cancelled = Some(cancel::send_beside(orders));

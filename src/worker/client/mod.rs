@@ -300,7 +300,7 @@ impl Client {
 
     /// What would cancel the command that is under way, if one is.
     pub fn cancel_order(&self, run: &RunContext) -> Option<cancel::Order> {
-        if !matches!(self.state, State::Working(_)) {
+        if !matches!(self.state, State::Working(_) | State::Greeting { .. }) {
             return None;
         }
         Some(cancel::Order {
@@ -387,6 +387,19 @@ impl Client {
             return self.interrupt(env);
         }
         self.handle_window_end(env);
+    }
+
+    /// Whether it waits for the commands that its connection begins with. When the window ends they are
+    /// cut off, and a server does not notice that by itself.
+    pub fn is_greeting(&self) -> bool {
+        matches!(self.state, State::Greeting { .. })
+    }
+
+    /// The server is asked to cancel what it does: what waits for something else is cut off.
+    pub fn handle_cancel(&mut self, env: &mut Environment<'_>) {
+        if let State::Working(Work::Sleeping { .. } | Work::Shelling) = self.state {
+            self.interrupt(env);
+        }
     }
 
     /// Time to finish is over: what is still under way is cut off.
