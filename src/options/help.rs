@@ -45,6 +45,8 @@ First steps:
   pgmark -i -s 10                           tables for 1,000,000 accounts in your own database
   pgmark -c 8 -j 2 -T 60 -P 5               read and write them for a minute, with progress
   pgmark -S -c 8 -j 2 -T 60 -l              only read, and keep a row for every transaction
+The database is the one called like the user, unless DBNAME stands there; createdb makes one. -h, -p
+and -U say where the server is and as whom to connect.
 
 Options, in the groups Connection, What to run, How hard, How long, On errors, What to show,
 What to keep, Tables, Temporary cluster, About the program. A long name may be cut as long as it is
