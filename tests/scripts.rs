@@ -92,6 +92,27 @@ const KEYS: [Option<&str>; 6] = [
 ];
 
 #[test]
+fn values_that_are_too_few_are_told_before_the_run_and_after_it() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("keys.csv");
+    std::fs::write(&file, "id\n1\n2\n3\n").expect("a writable directory");
+    let values = format!("\\values {} order=partitioned end=stop", file.display());
+    let finished = pgmark(Server::shared())
+        .args("-c 5 -t 100")
+        .script(&format!("{values}\nSELECT :id;\n"))
+        .run()
+        .expect_status(0)
+        .expect_stderr(&[
+            "warning: of 5 clients, 2 have no part of ",
+            "warning: 5 of 5 clients ended early, ",
+            "keys.csv\" had no row (left) for them",
+        ]);
+    let processed = "number of transactions actually processed: 3/500";
+    assert!(finished.stdout.contains(processed), "{finished}");
+    assert!(finished.stdout.contains("\nrandom seed = "), "{finished}");
+}
+
+#[test]
 fn values_from_a_file_arrive_unchanged_in_all_query_modes() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("keys.csv");
