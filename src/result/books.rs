@@ -85,7 +85,11 @@ impl RunResult {
         let StopRule::Transactions(each) = self.facts.stop else {
             return;
         };
-        if self.facts.interrupted.is_some() || self.measured.window.is_none() {
+        let clients = &self.measured.clients;
+        let ended_by_abort =
+            self.facts.exit_on_abort && clients.iter().any(|c| c.end == ClientEnd::Aborted);
+        let ended_early = self.facts.interrupted.is_some() || ended_by_abort;
+        if ended_early || self.measured.window.is_none() {
             return;
         }
         for (number, client) in self.measured.clients.iter().enumerate() {
@@ -173,6 +177,23 @@ mod tests {
             result.check_books(),
             ["transactions in the intervals: 2, where 3 were recorded"]
         );
+    }
+
+    /// Where the first aborted client ends the run, the others have not done all that they were to do.
+    #[test]
+    fn a_run_that_an_abort_ends_leaves_work_undone() {
+        for (exit_on_abort, violations) in [(true, 0), (false, 1)] {
+            let mut result = three_transactions();
+            result.facts.exit_on_abort = exit_on_abort;
+            result
+                .measured
+                .clients
+                .push(result.measured.clients[0].clone());
+            result.measured.clients[1].end = ClientEnd::Aborted;
+            result.measured.clients[1].processed_by_script = vec![0];
+            result.facts.stop = StopRule::Transactions(5);
+            assert_eq!(result.check_books().len(), violations, "{exit_on_abort}");
+        }
     }
 
     #[test]

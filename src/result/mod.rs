@@ -64,6 +64,8 @@ pub struct Facts {
     pub lost_writes: Option<LostWrites>,
     /// Errors that no repetition cures failed their transaction and left the client alive.
     pub continue_on_error: bool,
+    /// The first aborted client ended the run.
+    pub exit_on_abort: bool,
     /// Lines of progress were printed (`-P`).
     pub progress: bool,
     /// What the summary shows.
@@ -479,6 +481,7 @@ pub(crate) mod testing {
             reconnect_on_loss: false,
             lost_writes: None,
             continue_on_error: false,
+            exit_on_abort: false,
             progress: false,
             summary: SummaryPlan::default(),
             connection: None,

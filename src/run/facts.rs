@@ -62,6 +62,7 @@ pub(super) fn gather(
         reconnect_on_loss: plan.load.reconnect_on_loss,
         lost_writes,
         continue_on_error: plan.load.on_error.go_on,
+        exit_on_abort: plan.load.on_error.exit,
         progress: plan.progress.is_some(),
         summary: plan.summary.clone(),
         connection: connection(&driven.ending),
