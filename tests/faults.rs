@@ -103,16 +103,22 @@ fn too_many_clients_for_the_server_end_the_start_of_all() {
 
 /// The program under limits of open files, soft and hard, in units of the shell's `ulimit -n`.
 fn limited(server: &Server, soft: u32, hard: u32) -> Program {
-    let program = env!("CARGO_BIN_EXE_pgmark");
-    let line = format!("ulimit -S -n {soft} && ulimit -H -n {hard} && exec \"$0\" \"$@\"");
+    under(
+        server,
+        &format!("ulimit -S -n {soft} && ulimit -H -n {hard}"),
+    )
+}
+
+/// The program after a command of the shell that sets limits.
+fn under(server: &Server, limits: &str) -> Program {
     Program::new(Path::new("sh"))
         .env("PGHOST", server.socket_directory())
         .env("PGPORT", server.port().to_string())
         .env("PGUSER", "postgres")
         .env("PGDATABASE", "postgres")
         .args("-c")
-        .arg(line)
-        .arg(program)
+        .arg(format!("{limits} && exec \"$0\" \"$@\""))
+        .arg(env!("CARGO_BIN_EXE_pgmark"))
 }
 
 #[test]
@@ -264,16 +270,7 @@ fn what_a_connection_begins_with_is_cancelled_when_the_run_ends() {
 
 #[test]
 fn a_file_that_may_not_grow_is_as_a_full_disk() {
-    let program = env!("CARGO_BIN_EXE_pgmark");
-    let server = Server::shared();
-    Program::new(Path::new("sh"))
-        .env("PGHOST", server.socket_directory())
-        .env("PGPORT", server.port().to_string())
-        .env("PGUSER", "postgres")
-        .env("PGDATABASE", "postgres")
-        .args("-c")
-        .arg("ulimit -f 8 && exec \"$0\" \"$@\"")
-        .arg(program)
+    under(Server::shared(), "ulimit -f 8")
         .args("-n -c 2 -t 2000 --log-file big.csv")
         .script("SELECT 1;")
         .run()
