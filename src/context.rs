@@ -1,5 +1,6 @@
 //! What all workers of a run share and none of them changes.
 
+use std::ffi::{CStr, CString};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -41,7 +42,7 @@ pub struct RunContext {
     /// Seeds of all streams.
     pub seeds: Seeds,
     /// Names of the prepared statements, by number of the SQL command.
-    statement_names: Vec<String>,
+    statement_names: Vec<CString>,
     /// The scale of the tables, which is the variable `scale`.
     pub scale: u64,
 }
@@ -64,7 +65,7 @@ impl RunContext {
         );
         RunContext {
             statement_names: (0..plan.scripts.sql_commands)
-                .map(|number| format!("P_{number}"))
+                .map(|number| CString::new(format!("P_{number}")).expect("it has no zero byte"))
                 .collect(),
             schedule: match plan.load.pacing {
                 Pacing::ClosedLoop => None,
@@ -131,7 +132,7 @@ impl RunContext {
     }
 
     /// The name under which an SQL command is prepared, the same as pgbench's.
-    pub fn statement_name(&self, sql: &Sql) -> &str {
+    pub fn statement_name(&self, sql: &Sql) -> &CStr {
         &self.statement_names[sql.number]
     }
 

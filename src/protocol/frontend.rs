@@ -1,6 +1,8 @@
 //! Writes the messages that we send, straight into the output buffer and the way libpq writes them,
 //! so that a server has the same work. Knows nothing of when they may be sent.
 
+use std::ffi::CStr;
+
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::message::frontend;
 
@@ -74,6 +76,9 @@ pub enum ChannelBinding {
     TlsServerEndPoint(Vec<u8>),
 }
 
+/// The length of a parameter that is NULL, which has no bytes.
+const NULL_LENGTH: [u8; 4] = (-1_i32).to_be_bytes();
+
 pub(super) fn startup(startup: &Startup<'_>, out: &mut BytesMut) -> Result<(), ProtocolError> {
     let parameters = [
         ("user", Some(startup.user)),
@@ -113,13 +118,12 @@ pub(super) fn query(
 
 /// Parse of a statement whose parameter types the server shall infer.
 pub(super) fn parse(
-    name: &str,
+    name: &CStr,
     out: &mut BytesMut,
     write: impl FnOnce(&mut BytesMut),
 ) -> Result<(), ProtocolError> {
     framed(b'P', out, |out| {
-        out.put_slice(name.as_bytes());
-        out.put_u8(0);
+        out.put_slice(name.to_bytes_with_nul());
         write(out);
         out.put_u8(0);
         out.put_i16(0);
@@ -127,9 +131,10 @@ pub(super) fn parse(
 }
 
 /// Bind to the unnamed portal, Describe and Execute it: parameters and results as text.
-pub(super) fn bind_and_execute<'p>(
-    statement: &str,
-    parameters: impl IntoIterator<Item = Option<&'p [u8]>, IntoIter: ExactSizeIterator>,
+pub(super) fn bind_and_execute(
+    statement: &CStr,
+    parameters: usize,
+    mut write: impl FnMut(usize, &mut BytesMut) -> bool,
     out: &mut BytesMut,
 ) -> Result<(), ProtocolError> {
     /// Results as text, then Describe and Execute of the unnamed portal without a limit.
@@ -137,32 +142,37 @@ pub(super) fn bind_and_execute<'p>(
     /// How much of that belongs to Bind.
     const RESULT_FORMATS_BYTES: usize = 4;
     let what = "a parameter";
-    if statement.as_bytes().contains(&0) {
-        return Err(unsendable("a statement's name")("it has a zero byte"));
-    }
-    let parameters = parameters.into_iter();
-    let count = u16::try_from(parameters.len()).map_err(unsendable(what))?;
+    let count = u16::try_from(parameters).map_err(unsendable(what))?;
     let start = out.len();
     // Type, length, the name of the portal.
     out.extend_from_slice(b"B\0\0\0\0\0");
-    out.extend_from_slice(statement.as_bytes());
-    // The end of the name, and no formats: all parameters are text.
+    out.extend_from_slice(statement.to_bytes_with_nul());
+    // No formats: all parameters are text.
     let [high, low] = count.to_be_bytes();
-    out.extend_from_slice(&[0, 0, 0, high, low]);
-    for parameter in parameters {
-        let Some(value) = parameter else {
-            out.extend_from_slice(&(-1_i32).to_be_bytes());
-            continue;
-        };
-        let length = i32::try_from(value.len()).map_err(unsendable(what))?;
-        out.extend_from_slice(&length.to_be_bytes());
-        out.extend_from_slice(value);
+    out.extend_from_slice(&[0, 0, high, low]);
+    for index in 0..parameters {
+        let place = out.len();
+        out.extend_from_slice(&NULL_LENGTH);
+        if write(index, out) {
+            let length = out.len() - place - NULL_LENGTH.len();
+            let length = i32::try_from(length).map_err(unsendable(what))?;
+            out[place..place + NULL_LENGTH.len()].copy_from_slice(&length.to_be_bytes());
+        }
     }
     let length = out.len() - start - 1 + RESULT_FORMATS_BYTES;
     let length = i32::try_from(length).map_err(unsendable(what))?;
     out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
     out.extend_from_slice(TAIL);
     Ok(())
+}
+
+/// Close of a prepared statement.
+pub(super) fn close_statement(name: &CStr, out: &mut BytesMut) {
+    framed(b'C', out, |out| {
+        out.put_u8(b'S');
+        out.put_slice(name.to_bytes_with_nul());
+    })
+    .expect("a name is shorter than a message can be");
 }
 
 /// CancelRequest, to be sent on a connection of its own.

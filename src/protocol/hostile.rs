@@ -70,9 +70,12 @@ fn begin(choice: u8) -> Session {
 fn queue(session: &mut Session, choice: u8) {
     match choice % 5 {
         0 => session.simple_query(|_| {}),
-        1 => session.parse("name", |_| {}),
-        2 => session.execute("name", [None]),
-        3 => session.close_statement("name"),
+        1 => session.parse(c"name", |_| {}),
+        2 => session.execute(c"name", 1, |_, _| false),
+        3 => {
+            session.close_statement(c"name");
+            Ok(())
+        }
         _ => {
             session.sync();
             Ok(())

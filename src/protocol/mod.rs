@@ -23,6 +23,8 @@ mod success;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::CStr;
+
 use bytes::{Buf, BytesMut};
 use postgres_protocol::message::{backend as tags, frontend as encode};
 
@@ -294,36 +296,34 @@ impl Session {
     /// The text is longer than a message can be.
     pub fn parse(
         &mut self,
-        name: &str,
+        name: &CStr,
         write: impl FnOnce(&mut BytesMut),
     ) -> Result<(), ProtocolError> {
         self.queue(&[Expected::Parse], |out| frontend::parse(name, out, write))
     }
 
-    /// Queues the execution of a parsed statement (Bind, Describe, Execute) with parameters as
-    /// text, `None` for NULL. Needs a [`Session::sync`] sooner or later.
+    /// Queues the execution of a parsed statement (Bind, Describe, Execute) with so many parameters.
+    /// `write` appends the text of the one with an index, or says `false` and appends nothing if it
+    /// is NULL. Needs a [`Session::sync`] sooner or later.
     ///
     /// # Errors
     /// A parameter is longer than a message can be, or there are more than 65535.
-    pub fn execute<'p>(
+    pub fn execute(
         &mut self,
-        name: &str,
-        parameters: impl IntoIterator<Item = Option<&'p [u8]>, IntoIter: ExactSizeIterator>,
+        name: &CStr,
+        parameters: usize,
+        write: impl FnMut(usize, &mut BytesMut) -> bool,
     ) -> Result<(), ProtocolError> {
         let replies = [Expected::Bind, Expected::Describe, Expected::Execute];
         self.queue(&replies, |out| {
-            frontend::bind_and_execute(name, parameters, out)
+            frontend::bind_and_execute(name, parameters, write, out)
         })
     }
 
     /// Queues the forgetting of a prepared statement. Needs a [`Session::sync`] sooner or later.
-    ///
-    /// # Errors
-    /// The name holds a zero byte.
-    pub fn close_statement(&mut self, name: &str) -> Result<(), ProtocolError> {
-        self.queue(&[Expected::Close], |out| {
-            encode::close(b'S', name, out).map_err(frontend::unsendable("a statement's name"))
-        })
+    pub fn close_statement(&mut self, name: &CStr) {
+        frontend::close_statement(name, &mut self.output);
+        self.replies.push(Expected::Close);
     }
 
     /// Queues a Sync: the end of an implicit transaction, and the place where the server resumes
@@ -411,7 +411,7 @@ impl Session {
         let start = self.output.len();
         let written = write(&mut self.output);
         match written {
-            Ok(()) => replies.iter().for_each(|&reply| self.replies.push(reply)),
+            Ok(()) => self.replies.push_all(replies),
             Err(_) => self.output.truncate(start),
         }
         written

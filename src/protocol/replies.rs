@@ -73,6 +73,13 @@ impl Replies {
         self.unasked += usize::from(self.reading);
     }
 
+    pub(super) fn push_all(&mut self, expected: &[Expected]) {
+        if self.skipping || self.reading {
+            return expected.iter().for_each(|&reply| self.push(reply));
+        }
+        self.owed.extend(expected);
+    }
+
     /// An event of an input is told: what is queued from now on is not answered in that input.
     pub(super) fn begin_telling(&mut self) {
         self.reading = true;

@@ -54,6 +54,11 @@ enum Step {
         function: &'static Function,
         arguments: usize,
     },
+    /// The same where all arguments are constants, which stay where they are.
+    CallConstants {
+        function: &'static Function,
+        arguments: Box<[Value]>,
+    },
     /// AND and OR: a null or the `decisive` truth value stays as the result, and the other operand
     /// is skipped; else it is popped.
     ShortCircuit { decisive: bool, skip: usize },
@@ -91,6 +96,16 @@ const ARGUMENTS_MAX: usize = 16;
 impl Expr {
     /// Its value. Allocates nothing as long as only numbers are involved.
     pub fn evaluate(&self, context: &mut EvalContext<'_>) -> Result<Value, EvalError> {
+        // A bare draw of a random number, the commonest of all, needs no machine.
+        if let [
+            Step::CallConstants {
+                function,
+                arguments,
+            },
+        ] = &*self.steps
+        {
+            return function.apply(context, arguments);
+        }
         // The machine's stack is kept with the variables, so that it grows only once.
         let mut stack = std::mem::take(&mut context.variables.stack);
         stack.clear();
@@ -132,6 +147,10 @@ impl Expr {
                         Err(error) => return Err(error),
                     }
                 }
+                Step::CallConstants {
+                    function,
+                    arguments,
+                } => stack.push(function.apply(context, arguments)?),
                 Step::ShortCircuit { decisive, skip } => {
                     let decided = match top(stack) {
                         Value::Null => true,
@@ -280,8 +299,14 @@ impl Program {
             Dialect::Extended => take_text(function.text, &mut arguments),
             Dialect::Pgbench => None,
         };
-        if let Some(value) = fold(function, &arguments) {
-            return Program::constant(value);
+        if let Some(constants) = constants(&arguments) {
+            return match fold(function, &constants) {
+                Some(value) => Program::constant(value),
+                None => Program::step(Step::CallConstants {
+                    function,
+                    arguments: constants,
+                }),
+            };
         }
         let call = Step::Call {
             function,
@@ -367,21 +392,22 @@ fn take_text(text: TextArguments, arguments: &mut [Program]) -> Option<Step> {
     any.then_some(Step::Agree { variables })
 }
 
-fn fold(function: &Function, arguments: &[Program]) -> Option<Value> {
+/// The values of the arguments, if all of them are constants.
+fn constants(arguments: &[Program]) -> Option<Box<[Value]>> {
+    arguments.iter().map(Program::as_constant).collect()
+}
+
+fn fold(function: &Function, arguments: &[Value]) -> Option<Value> {
     let Eval::Pure(eval) = function.eval else {
         return None;
     };
     if arguments.len() > ARGUMENTS_MAX {
         return None;
     }
-    let constants: Vec<Value> = arguments
-        .iter()
-        .map(Program::as_constant)
-        .collect::<Option<_>>()?;
-    if function.gives_null(&constants) {
+    if function.gives_null(arguments) {
         return Some(Value::Null);
     }
-    eval(&constants).ok()
+    eval(arguments).ok()
 }
 
 impl Program {

@@ -6,6 +6,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::SocketAddr as UnixAddress;
@@ -13,6 +14,8 @@ use std::path::Path;
 
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::conninfo::{AttemptFailure, Endpoint, KeepaliveSettings, SslNegotiation};
 use crate::error::system_words;
@@ -313,7 +316,7 @@ impl Link {
     /// Those of the system; [`io::ErrorKind::WouldBlock`] when there is nothing to read.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
-            None => retry_interrupted(|| self.socket.as_read().read(buffer)),
+            None => receive_plain(self.socket.as_fd(), buffer),
             Some(tls) => receive_encrypted(tls, self.socket.as_read(), buffer),
         }
     }
@@ -326,7 +329,7 @@ impl Link {
     /// Those of the system.
     pub fn send(&mut self, output: &[u8], registry: &Registry, token: Token) -> io::Result<usize> {
         let sent = match &mut self.tls {
-            None => send_plain(self.socket.as_write(), output),
+            None => send_plain(self.socket.as_fd(), output),
             Some(tls) => send_encrypted(tls, self.socket.as_write(), output),
         }?;
         let interest = match sent < output.len() || self.has_unsent() {
@@ -361,14 +364,21 @@ impl Link {
     }
 }
 
-fn send_plain(socket: &mut dyn Write, output: &[u8]) -> io::Result<usize> {
+/// By a bare system call, as is the sending: the functions of libc are places where a thread may be
+/// cancelled, which costs more than all else that is done around the call.
+fn receive_plain(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    let (received, _) = retry_on_intr(|| recv(socket, &mut *buffer, RecvFlags::empty()))?;
+    Ok(received)
+}
+
+fn send_plain(socket: BorrowedFd<'_>, output: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while sent < output.len() {
-        match retry_interrupted(|| socket.write(&output[sent..])) {
+        match retry_on_intr(|| send(socket, &output[sent..], SendFlags::NOSIGNAL)) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => sent += written,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
+            Err(Errno::WOULDBLOCK) => break,
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(sent)
@@ -462,6 +472,13 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => registry.register(stream, token, interest),
             Socket::Unix(stream) => registry.register(stream, token, interest),
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Unix(stream) => stream.as_fd(),
         }
     }
 

@@ -22,7 +22,9 @@ impl Client {
         }
         let what = match (command.kind.sql(), env.run.plan.query_mode) {
             (None, _) => format!("executing {}", command.excerpt()),
-            (Some(sql), QueryMode::Prepared) => format!("sending {}", env.run.statement_name(sql)),
+            (Some(sql), QueryMode::Prepared) => {
+                format!("sending {}", env.run.statement_name(sql).to_string_lossy())
+            }
             (Some(sql), QueryMode::Extended) => {
                 format!("sending {}", String::from_utf8_lossy(sql.parameterized()))
             }

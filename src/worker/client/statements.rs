@@ -3,13 +3,11 @@
 //!
 //! What goes to the server is what libpq sends for pgbench, so that the server has the same work.
 
-use std::ops::Range;
-
 use bytes::BytesMut;
 
 use crate::plan::QueryMode;
 use crate::protocol::{ProtocolError, TransactionStatus};
-use crate::script::{Command, CommandKind, Slot, Sql, Variables};
+use crate::script::{Command, CommandKind, Sql};
 
 use super::commands::Flow;
 use super::{Client, Environment, State, Work};
@@ -23,15 +21,6 @@ pub(super) struct Statements {
     pipeline: Option<usize>,
     /// The statement under way was sent along with its execution, because the server had lost it.
     sent_along: bool,
-    parameters: Parameters,
-}
-
-/// Values to be bound. Its buffers stay.
-#[derive(Debug, Default)]
-struct Parameters {
-    text: Vec<u8>,
-    /// Where each value lies in the text; none for NULL.
-    places: Vec<Option<Range<usize>>>,
 }
 
 /// In a pipeline, so much is gathered before it is sent, as libpq does.
@@ -74,24 +63,6 @@ impl Statements {
             self.prepared.resize(sql.number + 1, false);
         }
         self.prepared[sql.number] = true;
-    }
-}
-
-impl Parameters {
-    fn fill(&mut self, slots: &[Slot], variables: &Variables) {
-        self.text.clear();
-        self.places.clear();
-        for slot in slots {
-            let start = self.text.len();
-            let given = variables.append_parameter(*slot, &mut self.text);
-            self.places.push(given.then_some(start..self.text.len()));
-        }
-    }
-
-    fn values(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
-        self.places
-            .iter()
-            .map(|place| place.clone().map(|place| &self.text[place]))
     }
 }
 
@@ -174,8 +145,8 @@ impl Client {
                     .simple_query(|out| sql.append_simple(variables, out));
             }
             QueryMode::Extended => {
-                self.session.parse("", write_text)?;
-                ""
+                self.session.parse(c"", write_text)?;
+                c""
             }
             QueryMode::Prepared => {
                 let name = env.run.statement_name(sql);
@@ -186,9 +157,10 @@ impl Client {
                 name
             }
         };
-        self.statements.parameters.fill(sql.parameters(), variables);
-        self.session
-            .execute(name, self.statements.parameters.values())
+        let parameters = sql.parameters();
+        self.session.execute(name, parameters.len(), |index, out| {
+            variables.append_parameter(parameters[index], out)
+        })
     }
 
     /// If an error says that the server has lost the statement (or has it where it should not), as
@@ -210,8 +182,8 @@ impl Client {
         self.session.want_rows(sql.capture.is_some());
         self.statements.sent_along = true;
         let name = env.run.statement_name(sql);
-        let close = self.session.close_statement(name);
-        if close.and_then(|()| self.parse_and_queue(sql, env)).is_err() {
+        self.session.close_statement(name);
+        if self.parse_and_queue(sql, env).is_err() {
             return false;
         }
         self.session.sync();
@@ -320,9 +292,12 @@ impl Client {
             .expect("eight bytes fit into a message");
     }
 
+    /// What was answered in this turn already, as when a transaction has just begun, is sent at that
+    /// moment: the clock is not read again.
     fn begin_sending(&mut self, env: &mut Environment<'_>) {
-        let now = env.now();
-        self.answer(now, env);
+        if self.unanswered || !self.has_sent_since(env.stamp) {
+            self.answer(env.now(), env);
+        }
     }
 }
 
