@@ -66,9 +66,7 @@ pub struct Clock {
     source: Source,
     /// Unix time of [`Timestamp::ZERO`] in nanoseconds, read once. Wall time never enters a
     /// duration: it only turns timestamps into dates.
-    unix_origin_ns: i128,
-    /// The same in microseconds, so that scripts can be told the time without 128-bit division.
-    unix_origin_us: u64,
+    unix_origin_ns: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -86,21 +84,19 @@ impl Clock {
         let source = Source::Monotonic {
             origin_ns: monotonic_ns(),
         };
-        Clock::with_origin(source, unix_now_ns())
-    }
-
-    fn with_origin(source: Source, unix_origin_ns: i128) -> Self {
         Clock {
             source,
-            unix_origin_ns,
-            unix_origin_us: u64::try_from(unix_origin_ns / 1000).unwrap_or(0),
+            unix_origin_ns: unix_now_ns(),
         }
     }
 
     /// A clock that stands still until [`Clock::set`] moves it, for tests in virtual time.
     /// `unix_origin_ns` is the Unix time of its [`Timestamp::ZERO`] in nanoseconds.
-    pub fn manual(unix_origin_ns: i128) -> Self {
-        Clock::with_origin(Source::Manual(Arc::new(AtomicU64::new(0))), unix_origin_ns)
+    pub fn manual(unix_origin_ns: i64) -> Self {
+        Clock {
+            source: Source::Manual(Arc::new(AtomicU64::new(0))),
+            unix_origin_ns,
+        }
     }
 
     /// Moves a manual clock to `now`.
@@ -122,19 +118,20 @@ impl Clock {
         }
     }
 
-    /// Unix time of `moment` in nanoseconds, by the offset recorded at the start.
-    pub fn unix_ns(&self, moment: Timestamp) -> i128 {
-        self.unix_origin_ns + i128::from(moment.nanos())
+    /// Unix time of `moment` in nanoseconds, by the offset recorded at the start; the last of the year
+    /// 2262 at most.
+    pub fn unix_ns(&self, moment: Timestamp) -> i64 {
+        self.unix_origin_ns.saturating_add_unsigned(moment.nanos())
     }
 
     /// Unix time of `moment` in microseconds; 0 before 1970.
     pub fn unix_us(&self, moment: Timestamp) -> u64 {
-        self.unix_origin_us.saturating_add(moment.nanos() / 1000)
+        u64::try_from(self.unix_ns(moment) / 1000).unwrap_or(0)
     }
 
     /// How far the wall clock was stepped since the start, in nanoseconds (positive: forward).
     /// Slewing shows too; only steps of more than a second are worth a word.
-    pub fn wall_step_ns(&self) -> i128 {
+    pub fn wall_step_ns(&self) -> i64 {
         match &self.source {
             Source::Monotonic { .. } => unix_now_ns() - self.unix_ns(self.now()),
             Source::Manual(_) => 0,
@@ -149,10 +146,11 @@ fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-fn unix_now_ns() -> i128 {
+fn unix_now_ns() -> i64 {
+    let nanos = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     match SystemTime::now().duration_since(UNIX_EPOCH) {
-        Ok(since) => since.as_nanos() as i128,
-        Err(before) => -(before.duration().as_nanos() as i128),
+        Ok(since) => nanos(since),
+        Err(before) => -nanos(before.duration()),
     }
 }
 

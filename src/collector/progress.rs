@@ -37,7 +37,7 @@ const LIVE_WIDTH: usize = 80;
 /// `lag 0.119 ms`, with a limit also `0 skipped`, and retries where a transaction may be tried
 /// again: pgbench's line, which others parse. Time counts from the beginning of the window; it is
 /// `unix_ns` where that is given.
-pub(super) fn line(interval: &Interval, unix_ns: Option<i128>, plan: &CollectorPlan) -> String {
+pub(super) fn line(interval: &Interval, unix_ns: Option<i64>, plan: &CollectorPlan) -> String {
     let stats = &interval.kept;
     let time = match unix_ns {
         Some(unix_ns) => format!("{:.3}", unix_ns as f64 / 1e9),

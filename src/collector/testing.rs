@@ -64,7 +64,7 @@ impl Write for SmallDisk {
 }
 
 /// 2026-11-30T14:25:06.123456 at the start of the clock.
-pub(crate) const UNIX_ORIGIN_NS: i128 = 1_796_048_706_123_456_000;
+pub(crate) const UNIX_ORIGIN_NS: i64 = 1_796_048_706_123_456_000;
 
 /// What a log knows of a run of these scripts, ten transactions long, without a lead-in.
 pub(crate) fn log_context(script_names: &[&str]) -> LogContext {

@@ -45,7 +45,7 @@ impl Timeline {
             last_due: Timestamp::ZERO,
             settled_connecting_ns: 0,
             settled_failures: 0,
-            recent: VecDeque::with_capacity(RECENT_SPANS + 1),
+            recent: VecDeque::new(),
             in_transactions_ns: 0,
             processed_by_script: vec![0; scripts],
             failed: 0,

@@ -78,26 +78,13 @@ struct Server {
     authentication: Option<&'static str>,
     process_id: Option<i32>,
     cancel_secret: Vec<u8>,
-    /// In the order of [`KEPT_PARAMETERS`].
-    parameters: [Option<Vec<u8>>; KEPT_PARAMETERS.len()],
 }
-
-/// The reported settings that are kept. Each is at most one short message long.
-const KEPT_PARAMETERS: [&str; 6] = [
-    "server_version",
-    "server_encoding",
-    "client_encoding",
-    "standard_conforming_strings",
-    "in_hot_standby",
-    "default_transaction_read_only",
-];
 
 /// Lengths of a cancel key: 4 bytes up to protocol 3.0, at most 256 from 3.2 on.
 const CANCEL_SECRET_BYTES: std::ops::RangeInclusive<usize> = 4..=256;
 
 /// Bound on the memory that a server can make a session take: one long message or what is wanted of
-/// one row, in a buffer that doubles when it grows; the header of each of 65,535 columns; and the
-/// settings that are kept. What the caller itself queues comes on top.
+/// one row, in a buffer that doubles when it grows; and the header of each of 65,535 columns. What the caller itself queues comes on top.
 pub const SESSION_BYTES_MAX: usize = 2 * (ROW_BYTES_MAX + (512 << 10));
 
 /// Whether a transaction block is open on the server.
@@ -212,7 +199,6 @@ impl Session {
         self.replies.clear();
         self.status = TransactionStatus::Idle;
         self.server.process_id = None;
-        self.server.parameters = Default::default();
     }
 
     /// The next event in what arrived, or `None` when the input is used up; call it until then, and
@@ -396,12 +382,6 @@ impl Session {
         matches!(self.stage, Stage::Running)
     }
 
-    /// The value of a setting that the server reports: versions, encodings, standby state.
-    pub fn parameter(&self, name: &str) -> Option<&[u8]> {
-        let place = KEPT_PARAMETERS.iter().position(|&kept| kept == name)?;
-        self.server.parameters[place].as_deref()
-    }
-
     /// Writes messages that will be replied to. If they cannot be written nothing of them stays.
     fn queue(
         &mut self,
@@ -419,12 +399,10 @@ impl Session {
 
     /// Memory held for what came from the server and what is to be sent to it.
     fn held_bytes(&self) -> usize {
-        let parameters = self.server.parameters.iter().flatten();
         self.inbox.held_bytes()
             + self.output.capacity()
             + self.replies.held_bytes()
             + self.server.cancel_secret.capacity()
-            + parameters.map(Vec::capacity).sum::<usize>()
     }
 
     /// What the session is doing, to complete "while …".
@@ -461,9 +439,7 @@ impl Session {
             (framing::NEGOTIATE_PROTOCOL_VERSION_TAG, Stage::LoggingIn(_)) => {
                 self.negotiate(frame, state)
             }
-            (tags::PARAMETER_STATUS_TAG, Stage::LoggedIn | Stage::Running) => {
-                self.keep_parameter(frame, state)
-            }
+            (tags::PARAMETER_STATUS_TAG, Stage::LoggedIn | Stage::Running) => Ok(Reaction::Tell),
             (tags::BACKEND_KEY_DATA_TAG, Stage::LoggedIn) => self.keep_cancel_key(frame, state),
             (tags::READY_FOR_QUERY_TAG, Stage::LoggedIn) => {
                 self.become_ready(frame, state)?;
@@ -554,22 +530,6 @@ impl Session {
             minor: (version & 0xffff) as u16,
         })?;
         Ok(Reaction::Quiet)
-    }
-
-    fn keep_parameter(
-        &mut self,
-        frame: &Frame<'_>,
-        state: &'static str,
-    ) -> Result<Reaction, ProtocolError> {
-        let (name, value) = read_parameter(self.inbox.body(frame))
-            .map_err(|problem| malformed(frame, state, problem))?;
-        let kept = KEPT_PARAMETERS
-            .iter()
-            .position(|kept| kept.as_bytes() == name);
-        if let Some(place) = kept {
-            self.server.parameters[place] = Some(value.to_vec());
-        }
-        Ok(Reaction::Tell)
     }
 
     fn keep_cancel_key(

@@ -18,7 +18,7 @@ const WINDOW_TO_JUDGE_NS: u64 = 1_000_000_000;
 /// Skipping more than this share of what was due is no accident of a moment.
 const SKIPPED_LIMIT: f64 = 0.01;
 /// A wall clock that is only slewed differs by less.
-const STEP_LIMIT_NS: u128 = 1_000_000_000;
+const STEP_LIMIT_NS: u64 = 1_000_000_000;
 /// WAL of a transaction that writes; readers cause less, by hint bits and the server's own work.
 const WAL_OF_A_WRITE_BYTES: u64 = 100;
 /// Less WAL than this is what a server writes by itself.

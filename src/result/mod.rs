@@ -83,7 +83,7 @@ pub struct Facts {
     /// Files tell moments by the calendar or since 1970.
     pub logs_moments: bool,
     /// How far the wall clock was stepped until the run was over, ns; positive is forward.
-    pub wall_step_ns: i128,
+    pub wall_step_ns: i64,
 }
 
 /// Whether what the server had acknowledged was still there after the run.

@@ -297,7 +297,7 @@ impl IntervalLog {
         let ends = part.moment(interval.ends_ns(), self.window_begins);
         let checkpoints = self.checkpoints.take_until(ends);
         self.connected += interval.kept.connected;
-        let start_ns = i128::from(interval.begins_ns) - i128::from(part.before_window_ns);
+        let start_ns = interval.begins_ns as i64 - part.before_window_ns as i64;
         let total = interval.kept.total();
         self.transactions += total.stats.recorded();
         let mut row = Row {

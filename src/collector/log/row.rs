@@ -38,7 +38,7 @@ impl Row {
 
     pub(super) fn since_begin(&mut self, moment: Timestamp) {
         let nanos = moment.signed_nanos_since(self.window_begins);
-        self.cells.integer(signed_micros(i128::from(nanos)));
+        self.cells.integer(signed_micros(nanos));
     }
 
     /// `SQLSTATE 40001`: with the word before it no spreadsheet takes it for a number.

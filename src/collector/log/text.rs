@@ -16,7 +16,7 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Adds text.
+    /// Adds text that needs no quotes, or has them.
     #[inline]
     pub(super) fn text(&mut self, text: &[u8]) {
         self.record.push_field(text);
@@ -72,8 +72,8 @@ pub(super) fn whole_micros(nanos: u64) -> u64 {
 }
 
 /// As [`whole_micros`], of times that may lie before their origin.
-pub(super) fn signed_micros(nanos: i128) -> i64 {
-    (nanos + 500).div_euclid(1000) as i64
+pub(super) fn signed_micros(nanos: i64) -> i64 {
+    nanos.saturating_add(500).div_euclid(1000)
 }
 
 /// The moment of completion as a cell, in the way that the user wants it.
@@ -140,7 +140,8 @@ impl CalendarText {
     }
 }
 
-/// Names of scripts as cells: each once, on one line, none that a spreadsheet would calculate.
+/// Names of scripts as cells: each once, on one line, none that a spreadsheet would calculate, in
+/// quotes where CSV wants them.
 pub(super) fn script_cells(names: &[String]) -> Vec<Vec<u8>> {
     names
         .iter()
@@ -157,9 +158,21 @@ pub(super) fn script_cells(names: &[String]) -> Vec<Vec<u8>> {
             if nth > 1 {
                 cell += &format!("#{nth}");
             }
-            cell.into_bytes()
+            quoted(&cell)
         })
         .collect()
+}
+
+/// A cell as it stands in a file of CSV.
+fn quoted(cell: &str) -> Vec<u8> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    // The second one is empty: of a row, only what is before the comma is wanted.
+    writer
+        .write_record([cell, ""])
+        .expect("memory takes all bytes");
+    let mut row = writer.into_inner().expect("memory takes all bytes");
+    row.truncate(row.len() - b",\n".len());
+    row
 }
 
 #[cfg(test)]
@@ -185,7 +198,7 @@ mod tests {
     #[test]
     fn names_of_scripts_are_distinct_and_harmless() {
         let names = ["s", "=evil", "s", "a,\"b\"\n"].map(str::to_owned);
-        let expected: [&[u8]; 4] = [b"s", b"'=evil", b"s#2", b"a,\"b\" "];
+        let expected: [&[u8]; 4] = [b"s", b"'=evil", b"s#2", b"\"a,\"\"b\"\" \""];
         assert_eq!(script_cells(&names), expected);
     }
 }

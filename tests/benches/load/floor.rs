@@ -4,6 +4,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Token};
@@ -48,6 +49,21 @@ pub fn run(directory: &Path, clients: usize, transactions: u32) -> io::Result<()
     Ok(())
 }
 
+/// The least that a transaction can cost at a low rate: asleep until it is due and again until the
+/// reply is there, on one blocking socket.
+pub fn run_paced(directory: &Path, rate: u32, seconds: u32) -> io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut stream = connect(directory, &mut buffer)?;
+    let start = Instant::now();
+    for due in (1..=rate * seconds).map(|nth| Duration::from_secs(1) * nth / rate) {
+        std::thread::sleep(due.saturating_sub(start.elapsed()));
+        stream.write_all(TRANSACTION)?;
+        let length = stream.read(&mut buffer)?;
+        assert!(buffer[..length].ends_with(READY), "a reply comes whole");
+    }
+    Ok(())
+}
+
 /// One after the other: what connecting costs is taken off by comparing runs of two lengths.
 fn connect_all(
     poll: &Poll,
@@ -55,13 +71,9 @@ fn connect_all(
     clients: usize,
     buffer: &mut [u8],
 ) -> io::Result<Vec<UnixStream>> {
-    let path = null_server::socket(directory);
     (0..clients)
         .map(|client| {
-            let stream = std::os::unix::net::UnixStream::connect(&path)?;
-            (&stream).write_all(STARTUP)?;
-            let length = (&stream).read(buffer)?;
-            assert!(buffer[..length].ends_with(READY), "the server lets us in");
+            let stream = connect(directory, buffer)?;
             stream.set_nonblocking(true)?;
             let mut stream = UnixStream::from_std(stream);
             poll.registry()
@@ -69,6 +81,14 @@ fn connect_all(
             Ok(stream)
         })
         .collect()
+}
+
+fn connect(directory: &Path, buffer: &mut [u8]) -> io::Result<std::os::unix::net::UnixStream> {
+    let mut stream = std::os::unix::net::UnixStream::connect(null_server::socket(directory))?;
+    stream.write_all(STARTUP)?;
+    let length = stream.read(buffer)?;
+    assert!(buffer[..length].ends_with(READY), "the server lets us in");
+    Ok(stream)
 }
 
 /// Whether a reply has come; registering reports a socket once although nothing is there.

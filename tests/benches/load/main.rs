@@ -35,6 +35,9 @@ fn main() -> std::io::Result<()> {
             raise_descriptors()?;
             floor::run(Path::new(directory), number(clients), number(transactions))
         }
+        ["paced", directory, rate, seconds] => {
+            floor::run_paced(Path::new(directory), number(rate), number(seconds))
+        }
         ["timer", rate, seconds] => timer::run(number(rate), number(seconds)),
         words => {
             // cargo adds --bench.

@@ -138,8 +138,8 @@ impl Bench {
 
     fn command(&self, who: Contestant, mode: &str, clients: u32, transactions: u32) -> Command {
         if who == Contestant::Floor {
-            let mut command = Command::new(std::env::current_exe().expect("this program"));
-            command.arg("floor").arg(&self.directory);
+            let mut command = this_program("floor");
+            command.arg(&self.directory);
             command.args([clients.to_string(), transactions.to_string()]);
             return command;
         }
@@ -306,6 +306,11 @@ fn ten_thousand(bench: &Bench) {
 fn low_rate(bench: &Bench) {
     let (rate, short, long) = (2000, 2, 5);
     let run = |who: Contestant, seconds: u32| {
+        if who == Contestant::Floor {
+            let mut command = this_program("paced");
+            command.arg(&bench.directory);
+            return contest::run(command.args([rate.to_string(), seconds.to_string()]));
+        }
         let mut command = bench.client(who, "prepared", 5000);
         command.args([format!("--rate={rate}"), format!("--time={seconds}")]);
         if who == Contestant::Pgmark {
@@ -313,17 +318,17 @@ fn low_rate(bench: &Bench) {
         }
         contest::run(&mut command)
     };
-    let (mut ours, mut theirs, mut ratio, mut missed) = (
-        Sample::default(),
-        Sample::default(),
-        Sample::default(),
-        Sample::default(),
-    );
+    let (mut ours, mut theirs, mut least) =
+        (Sample::default(), Sample::default(), Sample::default());
+    let (mut ratio, mut missed) = (Sample::default(), Sample::default());
     let transactions = f64::from(rate * (long - short));
     let us = |spent: Spent| spent.processor().as_secs_f64() * 1e6 / transactions;
     for _ in 0..bench.rounds().min(3) {
         let cost = us(run(Contestant::Pgmark, long).beyond(&run(Contestant::Pgmark, short)));
         ours.add(cost);
+        least.add(us(
+            run(Contestant::Floor, long).beyond(&run(Contestant::Floor, short))
+        ));
         let rows = fs::read_to_string(bench.directory.join("rate.csv")).unwrap_or_default();
         let done = rows.lines().count().saturating_sub(1) as f64;
         missed.add((1.0 - done / f64::from(rate * short)).max(0.0));
@@ -333,7 +338,7 @@ fn low_rate(bench: &Bench) {
             ratio.add(cost / other);
         }
     }
-    println!("  pgmark {ours} us, pgbench {theirs} us a transaction");
+    println!("  pgmark {ours} us, pgbench {theirs} us, one bare socket {least} us a transaction");
     println!("  ratio: {}", verdict(&ratio, LOW_RATE_MOST));
     println!(
         "  share of the rate that was missed: {}",
@@ -401,8 +406,8 @@ fn schedule_lag(bench: &Bench) {
     let mut beyond = Sample::default();
     let (mut lags, mut bare) = (Sample::default(), Sample::default());
     for _ in 0..bench.rounds() {
-        let mut timer = Command::new(std::env::current_exe().expect("this program"));
-        timer.args(["timer".to_owned(), rate.to_string(), seconds.to_string()]);
+        let mut timer = this_program("timer");
+        timer.args([rate.to_string(), seconds.to_string()]);
         let output = timer.output().expect("this program can be run").stdout;
         let late: f64 = String::from_utf8_lossy(&output)
             .trim()
@@ -433,6 +438,13 @@ fn p99_of_lags(log: &Path) -> f64 {
         .collect();
     lags.sort_unstable();
     lags[lags.len() * 99 / 100] as f64
+}
+
+/// One of the other things that this bench is.
+fn this_program(what: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.arg(what);
+    command
 }
 
 /// The release build that cargo has made for this bench.
