@@ -45,7 +45,8 @@ impl Timeline {
             last_due: Timestamp::ZERO,
             settled_connecting_ns: 0,
             settled_failures: 0,
-            recent: VecDeque::new(),
+            // Most clients connect once and disconnect once.
+            recent: VecDeque::with_capacity(2),
             in_transactions_ns: 0,
             processed_by_script: vec![0; scripts],
             failed: 0,

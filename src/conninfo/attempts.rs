@@ -89,13 +89,20 @@ pub struct Attempts {
     step: Step,
     /// No host was a standby, and now any will do.
     second_pass: bool,
-    failures: Vec<String>,
+    /// There once an attempt has failed: every client keeps its attempts.
+    failures: Option<Box<Failures>>,
+    /// They ended because no password is known.
+    lacks_password: bool,
+}
+
+/// The attempts that failed.
+#[derive(Clone, Debug, Default)]
+struct Failures {
+    told: Vec<String>,
     /// What to do about the last of them.
     hint: Option<&'static str>,
     /// Of the last server that answered: with which code it refused, and which host it is.
     refusal: Option<(SqlState, usize)>,
-    /// They ended because no password is known.
-    lacks_password: bool,
 }
 
 /// How far the attempts at one address are.
@@ -183,9 +190,7 @@ impl Addresses {
             place: 0,
             step: Step::First,
             second_pass: false,
-            failures: Vec::new(),
-            hint: None,
-            refusal: None,
+            failures: None,
             lacks_password: false,
         };
         attempts.pass_unresolved();
@@ -256,7 +261,9 @@ impl Attempts {
             "Tried as user \"{}\" to database \"{}\".",
             target.user, target.database
         );
-        if let Some((INVALID_PASSWORD, host)) = self.refusal
+        let none = Failures::default();
+        let failures = self.failures.as_deref().unwrap_or(&none);
+        if let Some((INVALID_PASSWORD, host)) = failures.refusal
             && let Some(file) = target.password_file_of(host)
         {
             detail.push_str(&format!(
@@ -265,11 +272,11 @@ impl Attempts {
             ));
         }
         Report {
-            sqlstate: self
+            sqlstate: failures
                 .refusal
                 .map_or(SqlState::NONE, |(sqlstate, _)| sqlstate),
-            hint: self.hint.map(str::to_owned),
-            ..Report::new(self.failures.join("\n")).detail(detail)
+            hint: failures.hint.map(str::to_owned),
+            ..Report::new(failures.told.join("\n")).detail(detail)
         }
     }
 
@@ -324,11 +331,12 @@ impl Attempts {
             attempt.host,
             format!("connection to {} failed: {failure}", attempt.endpoint),
         );
-        self.failures.push(told);
-        self.hint = failure.remedy();
         self.lacks_password = *failure == AttemptFailure::PasswordRequired;
+        let failures = self.failures.get_or_insert_default();
+        failures.told.push(told);
+        failures.hint = failure.remedy();
         if let AttemptFailure::Refused { sqlstate, .. } = failure {
-            self.refusal = Some((*sqlstate, host));
+            failures.refusal = Some((*sqlstate, host));
         }
     }
 
@@ -358,7 +366,7 @@ impl Attempts {
     fn pass_unresolved(&mut self) {
         while let Some(Err(error)) = self.candidate().map(|candidate| &candidate.endpoint) {
             let told = error.clone();
-            self.failures.push(told);
+            self.failures.get_or_insert_default().told.push(told);
             self.place += 1;
         }
     }

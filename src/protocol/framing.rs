@@ -65,8 +65,9 @@ pub(super) struct Inbox {
     spill_spent: bool,
     /// Bytes still to be skipped.
     skip_bytes: usize,
-    /// The row that is spilled, as far as it is wanted.
-    sieve: Option<Sieve>,
+    /// The row that is spilled, as far as it is wanted. Rows are hardly ever cut: a session without
+    /// one does not pay for it.
+    sieve: Option<Box<Sieve>>,
     wanted: Wanted,
 }
 
@@ -161,7 +162,7 @@ impl Inbox {
             return Ok(Some(self.skip(tag, body_bytes, input)));
         }
         if tag == backend::DATA_ROW_TAG {
-            self.sieve = Some(Sieve::new(body_bytes, HEADER_BYTES));
+            self.sieve = Some(Box::new(Sieve::new(body_bytes, HEADER_BYTES)));
             return self.sift(input, state);
         }
         let missing = HEADER_BYTES + body_bytes - self.spill.len();

@@ -108,7 +108,7 @@ struct Slot {
     /// earlier socket is never taken for one of the present.
     generation: u32,
     /// What its shell command has printed, until it is handled.
-    shell_output: Option<ShellOutput>,
+    shell_output: Option<Box<ShellOutput>>,
     /// The deadline that was last put into the timers for this client.
     timer: Option<Timestamp>,
 }
@@ -262,7 +262,7 @@ impl Worker {
 
     fn note_shells(&mut self, stamp: Timestamp) {
         while let Some((slot, output)) = self.shells.next_ended() {
-            self.slots[slot].shell_output = Some(output);
+            self.slots[slot].shell_output = Some(Box::new(output));
             self.queue
                 .mark(slot, stamp, |ready| ready.shell_ended = true);
         }
@@ -516,7 +516,7 @@ impl Worker {
                     self.close(slot);
                     self.act(slot, |client, env| client.handle_closed(env));
                 }
-                Some(Action::Spawn(order)) => self.shells.start(slot, order, &self.waker),
+                Some(Action::Spawn(order)) => self.shells.start(slot, *order, &self.waker),
                 Some(Action::Yield) => {
                     let now = self.run.clock.now();
                     self.queue.mark(slot, now, |ready| ready.woken = true);

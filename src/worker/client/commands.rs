@@ -428,7 +428,7 @@ impl Client {
             .map_err(|error| error.to_string())?;
         self.answer(env.now(), env);
         self.state = State::Working(Work::Shelling);
-        self.action = Some(Action::Spawn(ShellOrder { line, capture }));
+        self.action = Some(Action::Spawn(Box::new(ShellOrder { line, capture })));
         Ok(Flow::Waits)
     }
 

@@ -89,7 +89,7 @@ pub enum Action {
     /// Close the socket; answered by `handle_closed`.
     Close,
     /// Run a shell command beside the loop; answered by `handle_shell`.
-    Spawn(ShellOrder),
+    Spawn(Box<ShellOrder>),
     /// Let others have their turn, then call `handle_timeout`.
     Yield,
 }

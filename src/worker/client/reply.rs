@@ -20,6 +20,13 @@ pub(super) struct Reply {
     /// The statement that is answered was found on the server, and its parameters bound.
     bound: bool,
     copied: Option<Copied>,
+    /// What becomes variables; there once a result has been captured. Most scripts capture none.
+    captured: Option<Box<Captured>>,
+}
+
+/// Results that become variables.
+#[derive(Debug, Default)]
+struct Captured {
     /// Rows of the result that is coming in, and of the last one that is complete.
     rows: u64,
     last_rows: u64,
@@ -87,9 +94,9 @@ impl Reply {
         self.error = None;
         self.bound = false;
         self.copied = None;
-        self.rows = 0;
-        self.last_rows = 0;
-        self.problem = None;
+        if let Some(captured) = &mut self.captured {
+            captured.clear();
+        }
     }
 
     /// The command with this index was sent along with others.
@@ -184,23 +191,25 @@ impl Reply {
         description: &RowDescription<'_>,
         variables: &Variables,
     ) -> impl Iterator<Item = bool> + use<'r> {
-        if self.columns.len() <= number {
-            self.columns.resize_with(number + 1, Columns::default);
+        let captured = self.captured.get_or_insert_default();
+        if captured.columns.len() <= number {
+            captured.columns.resize_with(number + 1, Columns::default);
         }
-        let columns = &mut self.columns[number];
+        let columns = &mut captured.columns[number];
         columns.learn(&capture.prefix, description, variables);
         columns.slots.iter().map(Option::is_some)
     }
 
     /// A row of a result that is captured.
     pub(super) fn note_row(&mut self, number: usize, capture: &Capture, row: &DataRow<'_>) {
-        self.rows += 1;
-        let columns = self.columns.get(number);
+        let captured = self.captured.get_or_insert_default();
+        captured.rows += 1;
+        let columns = captured.columns.get(number);
         let slots = columns.map_or(&[][..], |columns| &columns.slots);
         match capture.rows {
             // More than one row is an error, told by the count.
-            CapturedRows::TheOnly if self.rows > 1 => {}
-            CapturedRows::TheOnly | CapturedRows::LastOfEach => self.row.keep(row, slots),
+            CapturedRows::TheOnly if captured.rows > 1 => {}
+            CapturedRows::TheOnly | CapturedRows::LastOfEach => captured.row.keep(row, slots),
         }
     }
 
@@ -208,7 +217,9 @@ impl Reply {
     pub(super) fn note_complete(&mut self) {
         self.results += 1;
         self.bound = false;
-        self.last_rows = std::mem::take(&mut self.rows);
+        if let Some(captured) = &mut self.captured {
+            captured.last_rows = std::mem::take(&mut captured.rows);
+        }
     }
 
     /// Sets variables from the result that has just been completed, where each result counts
@@ -219,12 +230,15 @@ impl Reply {
         capture: &Capture,
         variables: &mut Variables,
     ) {
+        let Some(captured) = &mut self.captured else {
+            return;
+        };
         let stored = match capture.rows {
-            CapturedRows::LastOfEach if self.last_rows > 0 => self.store(number, variables),
+            CapturedRows::LastOfEach if captured.last_rows > 0 => captured.store(number, variables),
             CapturedRows::LastOfEach | CapturedRows::TheOnly => Ok(()),
         };
         if let Err(problem) = stored {
-            self.problem.get_or_insert(problem);
+            captured.problem.get_or_insert(problem);
         }
     }
 
@@ -239,14 +253,23 @@ impl Reply {
         capture: &Capture,
         variables: &mut Variables,
     ) -> Result<(), String> {
-        match (capture.rows, self.last_rows) {
-            (CapturedRows::LastOfEach, _) => match self.problem.take() {
+        let captured = self.captured.get_or_insert_default();
+        match (capture.rows, captured.last_rows) {
+            (CapturedRows::LastOfEach, _) => match captured.problem.take() {
                 Some(problem) => Err(problem),
                 None => Ok(()),
             },
-            (CapturedRows::TheOnly, 1) => self.store(number, variables),
+            (CapturedRows::TheOnly, 1) => captured.store(number, variables),
             (CapturedRows::TheOnly, rows) => Err(format!("\\gset expected one row, got {rows}")),
         }
+    }
+}
+
+impl Captured {
+    fn clear(&mut self) {
+        self.rows = 0;
+        self.last_rows = 0;
+        self.problem = None;
     }
 
     fn store(&self, number: usize, variables: &mut Variables) -> Result<(), String> {
