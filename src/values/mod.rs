@@ -2,9 +2,10 @@
 //!
 //! Reading may block and complain; handing out rows does neither.
 
-use std::fmt::Display;
+mod hostile;
+mod table;
+
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,6 +15,9 @@ use crate::script::{
     CommandKind, EvalError, ScriptSet, Slot, Value, Values, ValuesEnd, ValuesOrder, Variables,
     is_valid_name,
 };
+
+pub use hostile::drive_hostile;
+use table::Table;
 
 /// Where the `\values` commands of all scripts get their rows from.
 #[derive(Debug, Default)]
@@ -35,15 +39,6 @@ struct Source {
     taken: AtomicU64,
     /// Whether a client asked for a row and there was none for it.
     lacked: AtomicBool,
-}
-
-/// The rows of a file, one after the other in one buffer.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Table {
-    columns: usize,
-    text: Vec<u8>,
-    /// Where each cell ends in the text.
-    ends: Vec<usize>,
 }
 
 /// How far a client has come in the files.
@@ -94,7 +89,7 @@ impl ValueSources {
                 if let CommandKind::Values(values) = &step.kind {
                     let place = format!("{}:{}", weighted.script.name, step.line);
                     let path = beside(&weighted.script.name, &values.file);
-                    let (header, table) = Table::read(&path, &place)?;
+                    let (header, table) = read(&path, &place)?;
                     sources.push(Source {
                         script,
                         command,
@@ -218,90 +213,16 @@ impl Source {
     }
 }
 
-impl Table {
-    fn read(path: &Path, place: &str) -> Result<(csv::ByteRecord, Table), Error> {
-        let complain = |what: String| {
-            Error::Script(Report::new(format!(
-                "{place}: \"{}\" {what}",
-                path.display()
-            )))
-        };
-        let unreadable = |error: &dyn Display| complain(format!("cannot be read: {error}"));
-        let file = File::open(path).map_err(|error| unreadable(&error))?;
-        // Behind the last line a quote opens one cell more, unless one is open there: then it closes
-        // that. Else a forgotten quote would swallow the rest of the file unnoticed.
-        let mut reader = csv::ReaderBuilder::new()
-            .flexible(true)
-            .from_reader(file.chain(&b"\n\""[..]));
-        let header = reader
-            .byte_headers()
-            .map_err(|error| unreadable(&error))?
-            .clone();
-        let mut table = Table {
-            columns: header.len(),
-            ..Table::default()
-        };
-        let (mut last, mut next) = (header.clone(), csv::ByteRecord::new());
-        let mut is_header = true;
-        while reader
-            .read_byte_record(&mut next)
-            .map_err(|error| unreadable(&error))?
-        {
-            if !is_header {
-                table.push(&last).map_err(complain)?;
-            }
-            is_header = false;
-            std::mem::swap(&mut last, &mut next);
-        }
-        if last.len() != 1 || !last[0].is_empty() {
-            let line = line_of(&last);
-            return Err(complain(format!(
-                "has a quote in line {line} that is never closed"
-            )));
-        }
-        if table.ends.is_empty() {
-            return Err(complain("has no row below its header".to_owned()));
-        }
-        Ok((header, table))
-    }
-
-    fn push(&mut self, record: &csv::ByteRecord) -> Result<(), String> {
-        let line = line_of(record);
-        if record.len() != self.columns {
-            return Err(format!(
-                "has {} values in line {line}, and {} columns in its header",
-                record.len(),
-                self.columns
-            ));
-        }
-        if record.as_slice().contains(&0) {
-            return Err(format!(
-                "has a zero byte in line {line}, which no text of PostgreSQL can hold"
-            ));
-        }
-        for cell in record {
-            self.text.extend_from_slice(cell);
-            self.ends.push(self.text.len());
-        }
-        Ok(())
-    }
-
-    fn rows(&self) -> u64 {
-        (self.ends.len() / self.columns) as u64
-    }
-
-    fn row(&self, row: u64) -> impl Iterator<Item = &[u8]> {
-        let first = row as usize * self.columns;
-        (first..first + self.columns).map(|cell| {
-            let start = cell.checked_sub(1).map_or(0, |before| self.ends[before]);
-            &self.text[start..self.ends[cell]]
-        })
-    }
-}
-
-/// The line of the file in which a record begins, from 1.
-fn line_of(record: &csv::ByteRecord) -> u64 {
-    record.position().map_or(1, csv::Position::line)
+/// Reads the file of the command at `place`.
+fn read(path: &Path, place: &str) -> Result<(csv::ByteRecord, Table), Error> {
+    let read = match File::open(path) {
+        Ok(file) => Table::read(file),
+        Err(error) => Err(table::unreadable(error)),
+    };
+    read.map_err(|problem| {
+        let file = path.display();
+        Error::Script(Report::new(format!("{place}: \"{file}\" {problem}")))
+    })
 }
 
 /// A path in a script is relative to the script's directory.
