@@ -12,6 +12,8 @@ INSTALL_PROGRAM = $(INSTALL)
 INSTALL_DATA = $(INSTALL) -m 644
 CARGO = cargo
 CARGOFLAGS = --locked
+# For each of some ten properties.
+FUZZ_CASES = 100000
 
 program = target/release/pgmark
 sources = Cargo.toml Cargo.lock $(shell find src -type f)
@@ -22,7 +24,7 @@ export CARGO_TARGET_DIR = $(CURDIR)/target
 
 # What setup installs is needed by what follows it; cargo itself uses all processors.
 .NOTPARALLEL:
-.PHONY: all help setup demo check test lint tls-matrix torture bench install install-as-pgbench place-for-link uninstall clean distclean
+.PHONY: all help setup demo check test lint tls-matrix torture fuzz bench install install-as-pgbench place-for-link uninstall clean distclean
 
 all: ## Build the program (the default).
 	$(CARGO) build --release $(CARGOFLAGS)
@@ -39,7 +41,7 @@ demo: setup all ## Run TPC-B against a throwaway PostgreSQL and show the summary
 check: test ## The same as test.
 
 test: lint ## Everything that CI runs: formatting, lints, documentation, all tests.
-	$(CARGO) test $(CARGOFLAGS)
+	PROPTEST_RNG_SEED=1 $(CARGO) test $(CARGOFLAGS)
 
 lint: ## Formatting, lints and documentation only.
 	@scripts/setup lint
@@ -50,8 +52,11 @@ lint: ## Formatting, lints and documentation only.
 tls-matrix: ## Every sslmode with every kind of certificate and key, each compared with psql.
 	$(CARGO) test $(CARGOFLAGS) --test tls -- --include-ignored
 
-torture: ## Connections that break in every place of a reply.
-	$(CARGO) test $(CARGOFLAGS) --test torture -- --include-ignored
+torture: ## Connections that break in every place of a reply, servers that fail in every way.
+	$(CARGO) test $(CARGOFLAGS) --test torture --test server_faults -- --include-ignored
+
+fuzz: ## A million hostile inputs for everything that reads what others wrote.
+	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --release $(CARGOFLAGS) --lib harm
 
 bench: ## Measure what a transaction costs, beside pgbench and the least possible.
 	$(CARGO) bench $(CARGOFLAGS) --bench evaluation

@@ -5,7 +5,7 @@
 
 use std::ops::{Add, Sub};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -75,7 +75,14 @@ enum Source {
     Monotonic {
         origin_ns: u64,
     },
-    Manual(Arc<AtomicU64>),
+    Manual(Arc<ManualTime>),
+}
+
+/// What a manual clock shows.
+#[derive(Debug, Default)]
+struct ManualTime {
+    now_ns: AtomicU64,
+    wall_step_ns: AtomicI64,
 }
 
 impl Clock {
@@ -94,7 +101,7 @@ impl Clock {
     /// `unix_origin_ns` is the Unix time of its [`Timestamp::ZERO`] in nanoseconds.
     pub fn manual(unix_origin_ns: i64) -> Self {
         Clock {
-            source: Source::Manual(Arc::new(AtomicU64::new(0))),
+            source: Source::Manual(Arc::default()),
             unix_origin_ns,
         }
     }
@@ -105,16 +112,27 @@ impl Clock {
     /// On a clock that follows the operating system's: only tests own manual clocks.
     pub fn set(&self, now: Timestamp) {
         match &self.source {
-            Source::Manual(nanos) => nanos.store(now.nanos(), Ordering::Relaxed),
+            Source::Manual(time) => time.now_ns.store(now.nanos(), Ordering::Relaxed),
             Source::Monotonic { .. } => panic!("only a manual clock can be set"),
         }
+    }
+
+    /// Steps the wall clock behind a manual clock, as somebody does who sets the time of the host.
+    ///
+    /// # Panics
+    /// As [`Clock::set`].
+    pub fn step_wall(&self, nanos: i64) {
+        match &self.source {
+            Source::Manual(time) => time.wall_step_ns.fetch_add(nanos, Ordering::Relaxed),
+            Source::Monotonic { .. } => panic!("only a manual clock can be stepped"),
+        };
     }
 
     /// The present moment.
     pub fn now(&self) -> Timestamp {
         match &self.source {
             Source::Monotonic { origin_ns } => Timestamp(monotonic_ns().saturating_sub(*origin_ns)),
-            Source::Manual(nanos) => Timestamp(nanos.load(Ordering::Relaxed)),
+            Source::Manual(time) => Timestamp(time.now_ns.load(Ordering::Relaxed)),
         }
     }
 
@@ -134,7 +152,7 @@ impl Clock {
     pub fn wall_step_ns(&self) -> i64 {
         match &self.source {
             Source::Monotonic { .. } => unix_now_ns() - self.unix_ns(self.now()),
-            Source::Manual(_) => 0,
+            Source::Manual(time) => time.wall_step_ns.load(Ordering::Relaxed),
         }
     }
 }
@@ -175,6 +193,16 @@ mod tests {
         clock.set(Timestamp::from_nanos(42));
         assert_eq!(other.now(), Timestamp::from_nanos(42));
         assert_eq!(other.unix_ns(other.now()), 1_042);
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_is_known_and_moves_no_moment() {
+        let clock = Clock::manual(1_000);
+        clock.set(Timestamp::from_nanos(42));
+        clock.step_wall(-3_600_000_000_000);
+        assert_eq!(clock.now(), Timestamp::from_nanos(42));
+        assert_eq!(clock.unix_ns(clock.now()), 1_042);
+        assert_eq!(clock.wall_step_ns(), -3_600_000_000_000);
     }
 
     #[test]

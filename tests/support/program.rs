@@ -146,6 +146,19 @@ impl Running {
         });
     }
 
+    /// Processor time that it has used, in units of the kernel.
+    pub fn processor_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        let stat = stat.expect("it has not been waited for");
+        let (_, fields) = stat
+            .rsplit_once(") ")
+            .expect("its name stands in parentheses");
+        let times = fields.split(' ').skip(11).take(2);
+        times
+            .map(|ticks| ticks.parse::<u64>().expect("a number"))
+            .sum()
+    }
+
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("it is our child").is_some()
@@ -282,6 +295,17 @@ impl Finished {
     #[track_caller]
     pub fn log(&self) -> Log {
         Log::read(&self.path(LOG_NAME))
+    }
+
+    /// The names of what is in the directory where it ran, in order.
+    pub fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.directory.path()).expect("the directory is ours");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("as above").file_name())
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
     }
 
     /// A file in the directory where it ran.

@@ -83,6 +83,11 @@ impl Server {
             .get(0)
     }
 
+    /// Whether the server lets anybody in.
+    pub fn is_up(&self) -> bool {
+        self.connect("postgres").is_ok()
+    }
+
     /// Puts a file into the server's data directory that only the server can read.
     pub fn install(&self, name: &str, text: &str) {
         let path = self.directory.join("data").join(name);
@@ -174,6 +179,11 @@ impl Server {
     /// Stops the server without a goodbye, as if it had crashed; [`Server::start_again`] follows.
     pub fn stop_immediately(&self) {
         self.control(&["-m", "immediate", "stop"]);
+    }
+
+    /// Stops the server as an administrator does, who does not wait for sessions to end by themselves.
+    pub fn stop_fast(&self) {
+        self.control(&["-m", "fast", "stop"]);
     }
 
     /// Starts a stopped server, and waits until it accepts connections.
