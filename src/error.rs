@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::sqlstate::SqlState;
 
 /// Why the program could not do what was asked.
@@ -130,7 +132,8 @@ pub fn system_words(error: &std::io::Error) -> String {
 }
 
 /// A signal that ends a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Signal {
     /// Ctrl-C.
     Interrupt,

@@ -4,6 +4,8 @@
 //! that there is one definition of it.
 
 pub use crate::sqlstate::SqlState;
+use serde::{Deserialize, Serialize};
+
 use crate::time::Timestamp;
 
 /// How a transaction ended. Every transaction that was attempted or aborted has one.
@@ -242,7 +244,8 @@ pub enum LossStep {
 }
 
 /// Why a connection was lost, or could not be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum LossCause {
     /// The server said so.
     SqlState(SqlState),
@@ -283,6 +286,32 @@ impl LossCause {
         ];
         let found = known.iter().find(|(words, _)| lower.contains(words));
         found.map_or(LossCause::Other, |(_, cause)| *cause)
+    }
+}
+
+impl From<LossCause> for String {
+    fn from(cause: LossCause) -> String {
+        cause.to_string()
+    }
+}
+
+/// The reverse of what is displayed.
+impl TryFrom<String> for LossCause {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<LossCause, String> {
+        let words = [
+            LossCause::Refused,
+            LossCause::Reset,
+            LossCause::Closed,
+            LossCause::TimedOut,
+            LossCause::NoSocket,
+            LossCause::Other,
+        ];
+        match words.into_iter().find(|word| word.to_string() == text) {
+            Some(word) => Ok(word),
+            None => SqlState::try_from(text).map(LossCause::SqlState),
+        }
     }
 }
 
@@ -344,7 +373,8 @@ pub struct ClientRecord {
 }
 
 /// How a client ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ClientEnd {
     /// With the run.
     #[default]
@@ -357,7 +387,7 @@ pub enum ClientEnd {
 }
 
 /// How busy a worker thread was inside the measured window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerRecord {
     /// Number of the thread, from 0.
     pub worker: u32,

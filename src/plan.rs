@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::conninfo::{Presentation, Target};
 use crate::event::{Failure, SqlState};
 use crate::program::Program;
@@ -101,7 +103,7 @@ impl RunPlan {
 }
 
 /// What the summary shows besides what it always does.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SummaryPlan {
     /// Failures by kind (`--failures-detailed`).
     pub failures_detailed: bool,
@@ -351,7 +353,8 @@ pub struct OnError {
 }
 
 /// When a run ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StopRule {
     /// After this many transactions of each client, whatever their outcome.
     Transactions(u64),
@@ -360,7 +363,8 @@ pub enum StopRule {
 }
 
 /// How statements are sent (`-M`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum QueryMode {
     /// One simple Query message, variables substituted as text.
     Simple,
@@ -480,7 +484,7 @@ pub struct Layout {
 }
 
 /// Partitions of the accounts table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partitioning {
     /// By what.
     pub method: PartitionMethod,
@@ -489,7 +493,8 @@ pub struct Partitioning {
 }
 
 /// What decides in which partition an account is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PartitionMethod {
     /// Equal ranges of account numbers.
     Range,

@@ -7,6 +7,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::random::Generator;
 use crate::time::Timestamp;
 
@@ -40,7 +42,7 @@ pub struct Slots {
 }
 
 /// What a schedule owes in a part of the measured window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Due {
     /// Slots.
     pub slots: u64,

@@ -1,7 +1,12 @@
 //! The server's codes for what went wrong.
 
+use serde::{Deserialize, Serialize};
+
 /// A five-character SQLSTATE, all zero bytes where there is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(into = "String", try_from = "String")]
 pub struct SqlState(pub [u8; 5]);
 
 impl SqlState {
@@ -19,6 +24,27 @@ impl SqlState {
         match self.0 {
             [0, ..] => "",
             _ => std::str::from_utf8(&self.0).unwrap_or("?????"),
+        }
+    }
+}
+
+impl From<SqlState> for String {
+    fn from(sqlstate: SqlState) -> String {
+        sqlstate.as_str().to_owned()
+    }
+}
+
+/// The reverse of [`SqlState::as_str`]; the error says what is no SQLSTATE.
+impl TryFrom<String> for SqlState {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<SqlState, String> {
+        match text.as_bytes() {
+            [] => Ok(SqlState::NONE),
+            bytes => bytes
+                .try_into()
+                .map(SqlState)
+                .map_err(|_| format!("{text:?} is no SQLSTATE")),
         }
     }
 }

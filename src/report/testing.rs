@@ -1,6 +1,5 @@
 //! Finished runs of every kind, for the tests of reports.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::collector::testing::{Story, at, transaction};
@@ -28,7 +27,7 @@ fn facts(clients: u32, stop: StopRule) -> Facts {
         connection: Some(Connection {
             transport: Transport::Socket,
             tls: None,
-            authentication: "trust",
+            authentication: "trust".into(),
         }),
         server: Some(ServerActivity {
             checkpoints: Some(2),
@@ -329,7 +328,7 @@ pub(crate) fn of_every_kind() -> Vec<(&'static str, RunResult)> {
 /// A log that lost rows to a full disk.
 pub(crate) fn cut_log(rows_written: u64, rows_lost: u64) -> LogResult {
     LogResult {
-        path: PathBuf::from("run.csv"),
+        path: "run.csv".to_owned(),
         rows: LoggedRows::Transactions { left_out: 0 },
         rows_written,
         rows_lost,

@@ -50,7 +50,7 @@ fn lost_rows(log: &LogResult) -> Option<String> {
     let failure = log.failure.as_ref()?;
     Some(format!(
         "the log \"{}\" lacks {} of {} rows: {failure}",
-        log.path.display(),
+        log.path,
         log.rows_lost,
         log.rows_lost + log.rows_written
     ))
@@ -85,9 +85,7 @@ fn ran_out(result: &RunResult) -> Option<String> {
     let ends: Vec<Timestamp> = ended.map(|client| client.last_end).collect();
     let first_s = ends.iter().min()?.nanos_since(begins) as f64 / 1e9;
     let files = result.facts.exhausted_values.iter();
-    let files: Vec<String> = files
-        .map(|path| format!("\"{}\"", path.display()))
-        .collect();
+    let files: Vec<String> = files.map(|path| format!("\"{path}\"")).collect();
     Some(format!(
         "{} of {} clients ended early, the first of them {first_s:.3} s after the measured time began: \
          {} had no row (left) for them",
@@ -220,7 +218,6 @@ fn stepped_clock(result: &RunResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::time::Duration;
 
     use super::super::testing;
@@ -274,7 +271,7 @@ mod tests {
     #[test]
     fn clients_that_have_no_values_left_are_told_with_the_file() {
         let mut result = testing::timed();
-        result.facts.exhausted_values = vec![PathBuf::from("keys.csv")];
+        result.facts.exhausted_values = vec!["keys.csv".to_owned()];
         for (client, end_ms) in [(0, 1_500), (2, 3_000)] {
             let ran_out = &mut result.measured.clients[client];
             (ran_out.end, ran_out.last_end) = (ClientEnd::RanOut, at(end_ms));

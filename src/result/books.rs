@@ -120,7 +120,6 @@ impl Books {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
 
     use super::super::testing::three_transactions;
     use super::super::{Measured, ScheduleFacts};
@@ -142,7 +141,7 @@ mod tests {
             result.check_books()
         };
         let log = |rows_written| LogResult {
-            path: PathBuf::new(),
+            path: String::new(),
             rows: LoggedRows::Transactions { left_out: 0 },
             rows_written,
             rows_lost: 1,

@@ -9,8 +9,10 @@ mod pgbench;
 pub use outages::{Outage, Outages};
 pub use pgbench::{DerivedLatency, PgbenchFigures};
 
-use std::path::PathBuf;
+use std::borrow::Cow;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::Signal;
 use crate::event::{ClientEnd, WorkerRecord};
@@ -21,7 +23,7 @@ use crate::stats::{CommandStats, Histogram, Noise, Series, Stats};
 use crate::time::Timestamp;
 
 /// Everything that is known about a run when it is over.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RunResult {
     /// What was done, and to what.
     pub facts: Facts,
@@ -30,7 +32,7 @@ pub struct RunResult {
 }
 
 /// What was done and to what, as the plan and the server tell.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Facts {
     /// The name that the program was called by.
     pub program: Program,
@@ -77,7 +79,7 @@ pub struct Facts {
     /// The signal that ended the run before its stop rule did.
     pub interrupted: Option<Signal>,
     /// Files of values that had no row for a client that wanted one.
-    pub exhausted_values: Vec<PathBuf>,
+    pub exhausted_values: Vec<String>,
     /// What the random numbers were drawn from.
     pub seed: u64,
     /// Files tell moments by the calendar or since 1970.
@@ -87,7 +89,8 @@ pub struct Facts {
 }
 
 /// Whether what the server had acknowledged was still there after the run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LostWrites {
     /// It was looked for.
     Counted {
@@ -109,7 +112,7 @@ impl Facts {
 }
 
 /// The schedule of a run with a rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleFacts {
     /// Transactions a second.
     pub rate: f64,
@@ -126,7 +129,7 @@ impl ScheduleFacts {
 }
 
 /// A script as the summary names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptFacts {
     /// `<builtin: …>`, or the file's name as typed.
     pub description: String,
@@ -137,18 +140,19 @@ pub struct ScriptFacts {
 }
 
 /// By what means clients connect.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {
     /// Over what.
     pub transport: Transport,
     /// Protocol and cipher, if it is encrypted.
     pub tls: Option<String>,
     /// `trust`, `scram-sha-256` and the like.
-    pub authentication: &'static str,
+    pub authentication: Cow<'static, str>,
 }
 
 /// What bytes travel over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// A Unix-domain socket.
     Socket,
@@ -157,7 +161,7 @@ pub enum Transport {
 }
 
 /// What the server did between the beginning and the end of the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerActivity {
     /// Checkpoints begun, timed and requested.
     pub checkpoints: Option<u64>,
@@ -173,7 +177,7 @@ pub struct ServerActivity {
 }
 
 /// What the collector measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
     /// The measured window; `None` if the run was stopped before it began.
     pub window: Option<Window>,
@@ -203,7 +207,7 @@ pub struct Measured {
 }
 
 /// The measured window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// When the clients were released, W0.
     pub released_at: Timestamp,
@@ -228,7 +232,7 @@ impl Window {
 }
 
 /// One client's row in the table from which, with the log, every figure can be recomputed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientResult {
     /// When its first connection was made.
     pub connected_at: Option<Timestamp>,
@@ -283,7 +287,7 @@ impl ClientResult {
 }
 
 /// Connections of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Connections {
     /// Connection times of those made before the window.
     pub initial: Histogram,
@@ -294,10 +298,10 @@ pub struct Connections {
 }
 
 /// What became of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogResult {
-    /// Where it lies.
-    pub path: PathBuf,
+    /// Where it lies, as it is shown.
+    pub path: String,
     /// What its rows are rows of.
     pub rows: LoggedRows,
     /// Rows that the file took whole.
@@ -309,7 +313,8 @@ pub struct LogResult {
 }
 
 /// What the rows of a log are rows of, and what is needed to see that none is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LoggedRows {
     /// All transactions, but for those that sampling left out.
     Transactions {

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::LossCause;
 
 /// All outages of a run whose clients go on after a loss.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outages {
     /// In the order in which they began.
     pub list: Vec<Outage>,
@@ -17,7 +19,7 @@ pub struct Outages {
 
 /// From the first loss of a connection until every client that lost its own has completed a
 /// transaction again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outage {
     /// The last completion before, from the beginning of the window, ns; the first loss if others
     /// went on completing.

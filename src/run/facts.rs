@@ -68,7 +68,7 @@ pub(super) fn gather(
         connection: connection(&driven.ending),
         server: activity.map(|delta| server_activity(&prepared.server, &delta)),
         interrupted: driven.ending.interrupted,
-        exhausted_values: run.values.exhausted(),
+        exhausted_values: exhausted_values(run),
         seed: plan.seed.value,
         logs_moments: plan.logs_moments(),
         wall_step_ns: run.clock.wall_step_ns(),
@@ -98,6 +98,11 @@ pub(super) fn tell_repeated(run: &RunContext, console: &Console) {
     }
 }
 
+fn exhausted_values(run: &RunContext) -> Vec<String> {
+    let paths = run.values.exhausted().into_iter();
+    paths.map(|path| path.display().to_string()).collect()
+}
+
 /// Nothing is known of how the clients connected if none was let in.
 fn connection(ending: &Ending) -> Option<Connection> {
     let introduction = ending.introduction.as_ref()?;
@@ -107,7 +112,7 @@ fn connection(ending: &Ending) -> Option<Connection> {
             Endpoint::Unix(_) => Transport::Socket,
         },
         tls: introduction.tls.clone(),
-        authentication: introduction.method,
+        authentication: introduction.method.into(),
     })
 }
 

@@ -1,10 +1,12 @@
 //! What is known about the executions of one command of a script.
 
+use serde::{Deserialize, Serialize};
+
 use super::Histogram;
 use crate::event::CommandEnd;
 
 /// Executions of one command.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommandStats {
     /// How long it took where it was executed.
     pub durations: Histogram,

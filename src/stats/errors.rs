@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{Abort, Outcome, SqlState, TransactionRecord};
 
 /// Kinds that are told apart. A server has some 260 SQLSTATEs, and a script may raise others; what
@@ -14,7 +16,8 @@ const MOST_KINDS: usize = 1_000;
 const SHOWN_KINDS: usize = 12;
 
 /// What ended a transaction that was not processed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum ErrorKind {
     /// An error of the server with this SQLSTATE.
     SqlState(SqlState),
@@ -65,8 +68,33 @@ impl ErrorKind {
     }
 }
 
+impl From<ErrorKind> for String {
+    fn from(kind: ErrorKind) -> String {
+        kind.name().to_owned()
+    }
+}
+
+/// The reverse of [`ErrorKind::name`].
+impl TryFrom<String> for ErrorKind {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<ErrorKind, String> {
+        let words = [
+            ErrorKind::Server,
+            ErrorKind::Client,
+            ErrorKind::ConnectionLost,
+            ErrorKind::Interrupted,
+            ErrorKind::Further,
+        ];
+        match words.into_iter().find(|word| word.name() == name) {
+            Some(word) => Ok(word),
+            None => SqlState::try_from(name).map(ErrorKind::SqlState),
+        }
+    }
+}
+
 /// Errors by kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors(BTreeMap<ErrorKind, u64>);
 
 impl Errors {

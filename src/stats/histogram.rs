@@ -1,21 +1,58 @@
 //! A distribution of durations: exact count, sum, spread and extremes, and percentiles from an
 //! auto-resizing HDR histogram. Nothing is clamped and nothing is sampled.
 
+use serde::{Deserialize, Serialize};
+
+use super::stored::StoredHistogram;
+
 /// Significant decimal digits that the histogram keeps: a value differs from the middle of its
 /// bucket by less than 0.05 %.
-const DIGITS: u8 = 3;
+pub(super) const DIGITS: u8 = 3;
+
+/// How many durations there are of about each length.
+pub(super) type Buckets = hdrhistogram::Histogram<u64>;
 
 /// A distribution of durations in nanoseconds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "StoredHistogram", try_from = "StoredHistogram")]
 pub struct Histogram {
-    buckets: hdrhistogram::Histogram<u64>,
-    count: u64,
-    sum: u128,
+    buckets: Buckets,
+    sums: Sums,
+}
+
+/// What is known exactly of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub(super) count: u64,
+    pub(super) sum: u128,
     /// Σx², exact: 10¹² durations of three hours each still fit. With exact sums a merge of parts
     /// equals the record of all, and no digits cancel in the spread.
-    sum_of_squares: u128,
-    min: u64,
-    max: u64,
+    pub(super) sum_of_squares: u128,
+    pub(super) min: u64,
+    pub(super) max: u64,
+}
+
+impl Sums {
+    const NONE: Sums = Sums {
+        count: 0,
+        sum: 0,
+        sum_of_squares: 0,
+        min: u64::MAX,
+        max: 0,
+    };
+
+    /// Whether there can be so many durations with these sums, and figures can be computed of them.
+    pub(super) fn are_possible(&self) -> bool {
+        let (count, min, max) = (
+            u128::from(self.count),
+            u128::from(self.min),
+            u128::from(self.max),
+        );
+        let squares_max = (max * max).checked_mul(4 * count);
+        min <= max
+            && (count * min..=count * max).contains(&self.sum)
+            && squares_max.is_some_and(|most| self.sum_of_squares <= most / 4)
+    }
 }
 
 impl Histogram {
@@ -24,12 +61,17 @@ impl Histogram {
         Histogram {
             buckets: hdrhistogram::Histogram::new(DIGITS)
                 .expect("3 digits are within the histogram's range of 0 to 5"),
-            count: 0,
-            sum: 0,
-            sum_of_squares: 0,
-            min: u64::MAX,
-            max: 0,
+            sums: Sums::NONE,
         }
+    }
+
+    /// From its buckets and its sums, which belong to each other.
+    pub(super) fn of_parts(buckets: Buckets, sums: Sums) -> Self {
+        Histogram { buckets, sums }
+    }
+
+    pub(super) fn into_parts(self) -> (Buckets, Sums) {
+        (self.buckets, self.sums)
     }
 
     /// Adds one duration of `nanos` ns.
@@ -46,13 +88,14 @@ impl Histogram {
             .record_n(nanos, count)
             .expect("an auto-resizing histogram takes every value");
         let (nanos_128, count_128) = (u128::from(nanos), u128::from(count));
-        self.count += count;
-        self.sum += nanos_128 * count_128;
-        self.sum_of_squares = self
+        self.sums.count += count;
+        self.sums.sum += nanos_128 * count_128;
+        self.sums.sum_of_squares = self
+            .sums
             .sum_of_squares
             .saturating_add((nanos_128 * nanos_128).saturating_mul(count_128));
-        self.min = self.min.min(nanos);
-        self.max = self.max.max(nanos);
+        self.sums.min = self.sums.min.min(nanos);
+        self.sums.max = self.sums.max.max(nanos);
     }
 
     /// Adds all durations of `other`.
@@ -60,39 +103,46 @@ impl Histogram {
         self.buckets
             .add(&other.buckets)
             .expect("an auto-resizing histogram takes every value of another");
-        self.count += other.count;
-        self.sum += other.sum;
-        self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
+        self.sums.count += other.sums.count;
+        self.sums.sum += other.sums.sum;
+        self.sums.sum_of_squares = self
+            .sums
+            .sum_of_squares
+            .saturating_add(other.sums.sum_of_squares);
+        self.sums.min = self.sums.min.min(other.sums.min);
+        self.sums.max = self.sums.max.max(other.sums.max);
     }
 
     /// Number of durations.
     pub fn count(&self) -> u64 {
-        self.count
+        self.sums.count
     }
 
     /// Sum of the durations, ns.
     pub fn sum_ns(&self) -> u128 {
-        self.sum
+        self.sums.sum
     }
 
     /// The shortest, ns; 0 if there is none.
     pub fn min_ns(&self) -> u64 {
-        if self.count == 0 { 0 } else { self.min }
+        if self.sums.count == 0 {
+            0
+        } else {
+            self.sums.min
+        }
     }
 
     /// The longest, ns; 0 if there is none.
     pub fn max_ns(&self) -> u64 {
-        self.max
+        self.sums.max
     }
 
     /// Arithmetic mean, ns; 0 if there is none.
     pub fn mean_ns(&self) -> f64 {
-        if self.count == 0 {
+        if self.sums.count == 0 {
             return 0.0;
         }
-        self.sum as f64 / self.count as f64
+        self.sums.sum as f64 / self.sums.count as f64
     }
 
     /// Population standard deviation, ns; 0 if there is none.
@@ -100,21 +150,21 @@ impl Histogram {
     /// With m = ⌊mean⌋: variance = Σ(x−m)²/n − (mean−m)², where Σ(x−m)² = Σx² − 2mΣx + nm² is
     /// exact in integers, so only small numbers are ever subtracted in floating point.
     pub fn stddev_ns(&self) -> f64 {
-        if self.count == 0 {
+        if self.sums.count == 0 {
             return 0.0;
         }
-        let n = u128::from(self.count);
-        let floor = self.sum / n;
-        let around_floor = (self.sum_of_squares + n * floor * floor)
-            .saturating_sub(2 * floor * self.sum) as f64
+        let n = u128::from(self.sums.count);
+        let floor = self.sums.sum / n;
+        let around_floor = (self.sums.sum_of_squares + n * floor * floor)
+            .saturating_sub(2 * floor * self.sums.sum) as f64
             / n as f64;
-        let fraction = (self.sum % n) as f64 / n as f64;
+        let fraction = (self.sums.sum % n) as f64 / n as f64;
         (around_floor - fraction * fraction).max(0.0).sqrt()
     }
 
     /// The value of nearest rank for `percent` (above 0 to 100), ns, to 0.05 %; 0 if there is none.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
-        if self.count == 0 {
+        if self.sums.count == 0 {
             return 0;
         }
         let rank = self.rank(percent);
@@ -123,22 +173,22 @@ impl Histogram {
             seen += step.count_at_value();
             if seen >= rank {
                 let middle = self.buckets.median_equivalent(step.value_iterated_to());
-                return middle.clamp(self.min, self.max);
+                return middle.clamp(self.sums.min, self.sums.max);
             }
         }
-        self.max
+        self.sums.max
     }
 
     /// How many durations rank above the percentile of nearest rank for `percent`.
     pub fn samples_beyond(&self, percent: f64) -> u64 {
-        self.count - self.rank(percent)
+        self.sums.count - self.rank(percent)
     }
 
     /// Nearest rank: ⌈percent/100 × n⌉, at least 1. The hair that is taken off keeps a product
     /// like 0.999 × 1000 from being rounded up past the whole number that it is.
     fn rank(&self, percent: f64) -> u64 {
-        let exact = percent * self.count as f64 / 100.0;
-        ((exact * (1.0 - 1e-12)).ceil() as u64).clamp(1.min(self.count), self.count)
+        let exact = percent * self.sums.count as f64 / 100.0;
+        ((exact * (1.0 - 1e-12)).ceil() as u64).clamp(1.min(self.sums.count), self.sums.count)
     }
 }
 
@@ -150,10 +200,7 @@ impl Default for Histogram {
 
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
-        (self.count, self.sum, self.sum_of_squares)
-            == (other.count, other.sum, other.sum_of_squares)
-            && (self.min, self.max) == (other.min, other.max)
-            && self.buckets == other.buckets
+        self.sums == other.sums && self.buckets == other.buckets
     }
 }
 

@@ -6,6 +6,7 @@ mod errors;
 mod histogram;
 mod noise;
 mod series;
+mod stored;
 
 pub use commands::CommandStats;
 pub use errors::{ErrorKind, Errors};
@@ -15,10 +16,12 @@ pub use series::{Point, Series};
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{Abort, Failure, Outcome, TransactionRecord};
 
 /// Counts and distributions of a set of transactions.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stats {
     /// Transactions whose script ran to its end.
     pub processed: u64,
@@ -48,7 +51,7 @@ pub struct Stats {
 
 /// Distributions of processed transactions that may begin later than they are due. As long as all
 /// begin when they are due, each of them is that of latency, and the lag is 0.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Paced {
     service: Histogram,
     response: Histogram,
@@ -189,7 +192,7 @@ impl Stats {
 }
 
 /// Failed transactions by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
     /// Serialization failures.
     pub serialization: u64,
@@ -221,7 +224,7 @@ impl Failures {
 }
 
 /// Aborted transactions by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aborts {
     /// An error of the server that ends the client.
     pub server: u64,

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{Outcome, TransactionRecord};
 
 /// Width of a point before any halving.
@@ -11,7 +13,7 @@ const FINEST_NS: u64 = 100_000_000;
 const MAX_POINTS: usize = 36_000;
 
 /// What was completed in one stretch of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
     /// Transactions processed.
     pub processed: u64,
@@ -39,7 +41,7 @@ impl Point {
 }
 
 /// Points of equal width from the beginning of the measured window on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Series {
     width_ns: u64,
     points: Vec<Point>,

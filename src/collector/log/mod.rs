@@ -94,7 +94,7 @@ impl dyn Log {
         let files = self.files();
         files.iter_mut().for_each(RowFile::finish);
         LogResult {
-            path: files[0].path().to_owned(),
+            path: files[0].path().display().to_string(),
             rows,
             rows_written: files.iter().map(RowFile::rows_written).sum(),
             rows_lost: files.iter().map(RowFile::rows_lost).sum(),
