@@ -74,15 +74,11 @@
 //! - *A script function*: one row in [`script::FUNCTIONS`], its function and a test under it.
 //! - *A meta command*: a variant of [`script::CommandKind`] and its row in the keyword table; the
 //!   compiler then asks for its arm in the client.
-//! - *A log column*: the field list in `collector::log::transactions` or `collector::log::intervals`;
-//!   header and row come from it.
 //! - *An option*: a field with full-sentence help in its group of [`options`], a row in
 //!   `options::modes`, a field in [`plan`], one line in `into_plan`, rows in the option table test, a
 //!   line in the README.
 //! - *A log column*: the field list in `collector::log::transactions`, `tries` or `intervals`; header
 //!   and row come from it.
-//! - *An option*: a field with full-sentence help in its group of [`options`], a field in
-//!   [`plan`], one line in `into_plan`, rows in the option table test, a line in the README.
 //! - *Something the main thread tells while a run goes on*: a variant of [`event::Announcement`]; it
 //!   has a channel of its own, which never waits.
 //! - *A kind of failure, an initialisation step, a way to authenticate*: a variant of the enum; no

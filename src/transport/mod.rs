@@ -406,6 +406,14 @@ fn send_encrypted(
     }
 }
 
+/// Reads encrypted bytes and decrypts what is complete. 0 means that the peer has closed.
+fn read_record(tls: &mut tls::Session, mut socket: &mut dyn Read) -> io::Result<usize> {
+    let length = retry_interrupted(|| tls.connection.read_tls(&mut socket))?;
+    let processed = tls.connection.process_new_packets();
+    processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    Ok(length)
+}
+
 /// Fills the buffer until it is full or the socket is drained, whatever sizes records have.
 fn receive_encrypted(
     tls: &mut tls::Session,
@@ -418,14 +426,11 @@ fn receive_encrypted(
             Ok(0) => return Ok(filled),
             Ok(length) => filled += length,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                match retry_interrupted(|| tls.connection.read_tls(&mut socket)) {
+                match read_record(tls, &mut socket) {
                     Ok(0) => return Ok(filled),
-                    Ok(_) => {
-                        let processed = tls.connection.process_new_packets();
-                        processed
-                            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && filled > 0 => {
+                    Ok(_) => {}
+                    // What came before is handed out. A reset is told again, as an end.
+                    Err(error) if filled > 0 && error.kind() != io::ErrorKind::InvalidData => {
                         return Ok(filled);
                     }
                     Err(error) => return Err(error),

@@ -8,7 +8,7 @@ use crate::event::{ClientEnd, Event, Level, LossCause, LossRecord, LossStep, Sql
 use crate::plan::StopRule;
 use crate::time::Timestamp;
 
-use super::{Action, Client, Environment, State};
+use super::{Action, Client, Environment, State, Then};
 
 /// The first pause; each is twice as long as the one before, up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -92,9 +92,13 @@ impl Client {
             return self.end(ClientEnd::Finished, env.stamp, env);
         }
         if env.run.plan.load.reconnect {
-            // Its next transaction makes a connection anyway.
-            self.state = State::Choosing;
-            self.action = Some(Action::Yield);
+            // Its next transaction makes a connection anyway. A socket that is still open, since
+            // what came from it makes no sense, is closed before.
+            self.state = State::Closing {
+                since: env.stamp,
+                then: Then::NextTransaction,
+            };
+            self.action = Some(Action::Close);
             return;
         }
         self.pause(Recovery::new(env.now(), resume), env);

@@ -808,6 +808,25 @@ fn a_connection_that_is_lost_in_what_it_begins_with_is_tried_again() {
 }
 
 #[test]
+fn a_connection_of_one_transaction_that_makes_no_sense_is_closed_before_the_next_one() {
+    let load = Load {
+        reconnect: true,
+        ..reconnecting()
+    };
+    let mut stage = Stage::of(context("SELECT 1;", load));
+    stage.input(100, Client::handle_start);
+    assert_eq!(stage.client.take_action(), Some(Action::Open));
+    stage.input(100, |client, env| {
+        client.handle_transport_ready(Security::Plain, env)
+    });
+    stage.answer(101, &[message(b'R', &[0; 4]), ready(b'I')].concat());
+    stage.answer(102, b"nonsense");
+    assert_eq!(stage.client.take_action(), Some(Action::Close));
+    stage.input(102, Client::handle_closed);
+    assert_eq!(stage.client.take_action(), Some(Action::Open));
+}
+
+#[test]
 fn a_turn_in_the_ramp_is_kept_over_a_loss() {
     let ramp = Load {
         clients: 2,
