@@ -184,6 +184,18 @@ fn rows_of_intervals_add_up_to_the_summary() {
 }
 
 #[test]
+fn a_run_need_not_consist_of_whole_intervals() {
+    let finished = pgmark(Server::shared())
+        .args("-T 0.5 --interval-csv intervals.csv --aggregate-interval 0.2")
+        .script(QUICK)
+        .run()
+        .expect_status(0);
+    let rows = table(&finished.path("intervals.csv"));
+    assert_eq!(rows.len(), 3, "{finished}");
+    assert_eq!(sum(&rows, "all", "processed"), finished.processed());
+}
+
+#[test]
 fn reconnecting_shows_in_the_rows_of_intervals() {
     let finished = pgmark(Server::shared())
         .args("-C -c 2 -t 20 --interval-csv intervals.csv")

@@ -38,7 +38,10 @@ pub(super) fn check(arguments: &Arguments) -> Result<(), Error> {
             "log file prefix (--log-prefix) is allowed only when logging transactions (-l)",
         ));
     }
-    check_interval(keep.aggregate_interval, arguments.length.time)?;
+    // The file of intervals has a row for a last one that is shorter, too.
+    if logging {
+        check_interval(keep.aggregate_interval, arguments.length.time)?;
+    }
     check_form(keep, logging)
 }
 

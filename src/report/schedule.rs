@@ -32,8 +32,13 @@ pub(super) fn of_all_due(facts: &Facts, measured: &Measured, percents: &[f64]) -
             }
         }
     }
+    // They are judged by what a caller waits, which is not what stands before the parentheses.
+    let connecting = match facts.connects_for_transactions() {
+        true => ", connecting included",
+        false => "",
+    };
     Some(format!(
-        " (of the processed; of all due: {})",
+        " (of the processed; of all due{connecting}: {})",
         parts.join(", ")
     ))
 }
@@ -128,6 +133,7 @@ fn times(what: &str, histogram: &Histogram) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing;
     use super::*;
 
     #[test]
@@ -144,5 +150,15 @@ mod tests {
         near(50.0, 50);
         near(90.0, 90);
         assert_eq!(value_of_due(&processed, 100, 90.1), None);
+    }
+
+    #[test]
+    fn percentiles_of_all_due_say_that_they_include_connecting() {
+        for (connects, words) in [(false, "of all due: "), (true, "connecting included: ")] {
+            let mut result = testing::scheduled();
+            result.facts.connect_per_transaction = connects;
+            let told = of_all_due(&result.facts, &result.measured, &[50.0]);
+            assert!(told.is_some_and(|told| told.contains(words)), "{words}");
+        }
     }
 }

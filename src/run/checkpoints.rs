@@ -61,16 +61,11 @@ fn look(
                         return;
                     }
                 }
+                if before.is_none() {
+                    return give_up("the server does not say how many there were", announcements);
+                }
             }
-            Err(error) if before.is_none() => {
-                let text = format!("checkpoints are not watched: {error}");
-                let message = Message {
-                    level: Level::Info,
-                    text,
-                };
-                let _ = announcements.send(Announcement::Message(message));
-                return;
-            }
+            Err(error) if before.is_none() => return give_up(&error.to_string(), announcements),
             Err(_) => {}
         }
         let _ = announcements.send(Announcement::CheckpointsUnknown);
@@ -78,6 +73,15 @@ fn look(
             return;
         }
     }
+}
+
+/// A server that has never told is not asked again and again while it is measured.
+fn give_up(reason: &str, announcements: &Sender<Announcement>) {
+    let _ = announcements.send(Announcement::CheckpointsUnknown);
+    let _ = announcements.send(Announcement::Message(Message {
+        level: Level::Info,
+        text: format!("checkpoints are not watched: {reason}"),
+    }));
 }
 
 /// Tells what was counted since the look before. A counter that was reset has counted what it shows.

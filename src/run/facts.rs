@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use postgres::Client;
+
 use crate::conninfo::Endpoint;
 use crate::console::Console;
 use crate::context::RunContext;
 use crate::control;
+use crate::error::Error;
 use crate::plan::StopRule;
 use crate::program::Program;
 use crate::result::{
@@ -14,13 +17,16 @@ use crate::result::{
 use crate::server::{self, Activity, ActivityDelta, ServerFacts};
 
 use super::Signals;
-use super::lost_writes::{self, History};
+use super::lost_writes;
 use super::prepare::Prepared;
 use super::supervise::Ending;
 use super::threads::Driven;
 
 /// How long the server may take to say what it did during the run.
 const LAST_LOOK: Duration = Duration::from_secs(10);
+
+/// The same after a signal: whoever sent it may not wait for ten seconds in all.
+const HURRIED_LOOK: Duration = Duration::from_secs(1);
 
 /// Gathers the facts, for which the server is asked once more. If it cannot be, say because it has
 /// no free slot or is gone, that is a notice and no more.
@@ -32,19 +38,21 @@ pub(super) fn gather(
     console: &Console,
 ) -> Facts {
     let plan = &run.plan;
+    let patience = match driven.ending.interrupted {
+        Some(_) => HURRIED_LOOK,
+        None => LAST_LOOK,
+    };
     // pgbench has no line for it.
-    let afterwards = match plan.program {
-        Program::Pgmark => look_again(run, prepared, signals, console),
+    let activity = match plan.program {
+        Program::Pgmark => look_again(run, prepared, patience, signals, console),
         Program::Pgbench => None,
     };
-    let (activity, history) = match afterwards {
-        Some(Afterwards { activity, history }) => (Some(activity), history),
-        None => (None, Err("the server could not be asked".to_owned())),
-    };
-    let activity = activity.map(|now| now.since(&prepared.activity));
-    let before = prepared.history.clone();
-    let lost_writes =
-        before.map(|before| lost_writes::conclude(plan, &driven.measured, before, history));
+    // A long history takes its time to be counted, and must not cost the rest.
+    let lost_writes = prepared.history.clone().map(|before| {
+        let history = ask(run, patience, signals, console, server::history_rows);
+        let history = history.and_then(|rows| rows);
+        lost_writes::conclude(plan, &driven.measured, before, history)
+    });
     Facts {
         program: plan.program,
         server_version: prepared.server.version.clone(),
@@ -147,43 +155,47 @@ fn script_facts(run: &RunContext) -> Vec<ScriptFacts> {
         .collect()
 }
 
-/// What the server says when the run is over.
-struct Afterwards {
-    activity: Activity,
-    /// Rows of the history, where lost writes are looked for.
-    history: History,
-}
-
-/// The run is over and its figures wait to be printed, so neither a server that does not answer
-/// nor a user who has seen enough is waited for.
+/// What the server did during the run, as far as it says so when that is over.
 fn look_again(
     run: &RunContext,
     prepared: &Prepared,
+    patience: Duration,
     signals: &Signals,
     console: &Console,
-) -> Option<Afterwards> {
-    let (target, version) = (run.target.clone(), prepared.server.version_num);
-    let console_of_connection = console.clone();
-    let counts_history = prepared.history.is_some();
-    let asked = signals.beside(Some(LAST_LOOK), move || {
-        let mut client = control::connect(&target, &console_of_connection)?;
-        Ok(Afterwards {
-            activity: Activity::now(&mut client, version),
-            history: match counts_history {
-                true => server::history_rows(&mut client),
-                false => Err("nobody asked".to_owned()),
-            },
-        })
+) -> Option<ActivityDelta> {
+    let version = prepared.server.version_num;
+    match ask(run, patience, signals, console, move |client| {
+        Activity::now(client, version)
+    }) {
+        Ok(activity) => Some(activity.since(&prepared.activity)),
+        Err(problem) => {
+            console.notice(&format!(
+                "the server cannot be asked what it did during the run: {problem}"
+            ));
+            None
+        }
+    }
+}
+
+/// Asks the server something. The run is over and its figures wait to be printed, so neither a server
+/// that does not answer nor a user who has seen enough is waited for.
+fn ask<T: Send + 'static>(
+    run: &RunContext,
+    patience: Duration,
+    signals: &Signals,
+    console: &Console,
+    question: impl FnOnce(&mut Client) -> T + Send + 'static,
+) -> Result<T, String> {
+    let (target, console) = (run.target.clone(), console.clone());
+    let asked = signals.beside(Some(patience), move || {
+        let mut client = control::connect(&target, &console)?;
+        Ok(question(&mut client))
     });
-    let problem = match asked {
-        Ok(Some(Ok(afterwards))) => return Some(afterwards),
-        Ok(Some(Err(error))) | Err(error) => error.to_string(),
-        Ok(None) => format!("no answer within {} s", LAST_LOOK.as_secs()),
-    };
-    console.notice(&format!(
-        "the server cannot be asked what it did during the run: {problem}"
-    ));
-    None
+    match asked {
+        Ok(Some(Ok(answer))) => Ok(answer),
+        Ok(Some(Err(error))) | Err(error) => Err(Error::to_string(&error)),
+        Ok(None) => Err(format!("no answer within {} s", patience.as_secs())),
+    }
 }
 
 fn server_activity(facts: &ServerFacts, delta: &ActivityDelta) -> ServerActivity {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select, unbounded};
 
 use crate::collector::{Collector, CollectorPlan, Log, Progress};
 use crate::console::Console;
@@ -29,6 +29,9 @@ const _: () = assert!(WAITING_BATCHES * BATCH_EVENTS * size_of::<Event>() <= 84_
 
 /// Emptied batches that wait for a worker. More than that it never has in flight for long.
 const EMPTIED_BATCHES: usize = 64;
+
+/// A collector that takes longer for its last rows has somebody to wait for, which is told.
+const QUIET_WAIT: Duration = Duration::from_secs(2);
 
 /// When the user does not want to wait any longer, the collector may still flush its log.
 const LAST_FLUSH: Duration = Duration::from_secs(1);
@@ -79,7 +82,7 @@ pub(super) fn drive(
     if !ending.abandoned {
         join(threads)?;
     }
-    let measured = await_collector(&collected, signals, &mut ending)?;
+    let measured = await_collector(&collected, signals, &mut ending, console)?;
     if let Some(error) = ending.failure {
         return Err(error);
     }
@@ -96,10 +99,18 @@ fn await_collector(
     collected: &Receiver<Measured>,
     signals: &Signals,
     ending: &mut Ending,
+    console: &Console,
 ) -> Result<Option<Measured>, Error> {
     // What has come so far was meant for the clients.
     while signals.received().try_recv().is_ok() {}
     if !ending.abandoned {
+        match collected.recv_timeout(QUIET_WAIT) {
+            Err(RecvTimeoutError::Timeout) => console.notice(
+                "waiting for the log to take its rows (is the disk slow, does nobody read the pipe?); \
+                 another signal ends without them and without the summary",
+            ),
+            measured => return measured.map(Some).map_err(|_| internal("the collector")),
+        }
         select! {
             recv(collected) -> measured => {
                 return measured.map(Some).map_err(|_| internal("the collector"));

@@ -140,7 +140,7 @@ pub enum Problem {
     #[error("sleep time is not an integer ({0})")]
     SleepNotInteger(String),
     /// The unit of a `\sleep` is unknown.
-    #[error("unknown unit of time ({0})")]
+    #[error("unknown unit of time ({0}; a whole number and us, ms or s are wanted)")]
     SleepUnit(String),
     /// An option of `\values` that there is not, or that has another value.
     #[error("unknown option ({0})")]

@@ -570,7 +570,7 @@ mod tests {
             ),
             (
                 "\\sleep 10 fortnights\n",
-                "s.sql:1: unknown unit of time (fortnights) in command \"sleep\"\n\
+                "s.sql:1: unknown unit of time (fortnights; a whole number and us, ms or s are wanted) in command \"sleep\"\n\
                  \\sleep 10 fortnights\n\
                  \u{20}         ^ expected us, ms or s",
             ),

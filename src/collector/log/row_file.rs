@@ -165,10 +165,11 @@ impl RowFile {
         }
         let failure = self.failure()?;
         self.failure_told = true;
-        Some(format!(
-            "could not write \"{}\": {failure}",
-            self.path.display()
-        ))
+        let file = match &self.split {
+            Some(split) => numbered(&self.path, split.number),
+            None => self.path.clone(),
+        };
+        Some(format!("could not write \"{}\": {failure}", file.display()))
     }
 
     /// Where it lies: what the user named, also if it is split.

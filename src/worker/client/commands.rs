@@ -411,7 +411,10 @@ impl Client {
 
     /// The sleep is over.
     pub(super) fn wake_up(&mut self, since: Timestamp, env: &mut Environment<'_>) {
-        self.think_ns += env.window.overlap_ns(since, env.stamp);
+        // What is untimed is no part of latency, and told by itself.
+        if !self.transaction.is_untimed() {
+            self.think_ns += env.window.overlap_ns(since, env.stamp);
+        }
         self.note_awaited(env);
         self.complete_command(env);
     }

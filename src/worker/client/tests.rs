@@ -1421,6 +1421,24 @@ fn what_is_awaited_in_an_untimed_block_is_in_no_latency() {
 }
 
 #[test]
+fn a_sleep_in_an_untimed_block_is_no_thinking() {
+    let script = "SELECT 1;\n\\untimed\n\\sleep 20 ms\n\\enduntimed\n\\sleep 7 ms";
+    let mut stage = Stage::released(script, load());
+    stage.answer(110, &done("SELECT 1", b'I'));
+    stage.input(130, Client::handle_timeout);
+    stage.input(137, Client::handle_timeout);
+    stage.input(138, Client::handle_close_due);
+    stage.close(138);
+    let (events, _) = stage.events();
+    assert_eq!(transactions(&events)[0].untimed_ns, 20_000_000);
+    let thought = events.iter().find_map(|event| match event {
+        Event::ClientDone(done) => Some(done.think_ns),
+        _ => None,
+    });
+    assert_eq!(thought, Some(7_000_000));
+}
+
+#[test]
 fn a_script_whose_values_have_run_out_ends_its_client_without_a_transaction() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("keys.csv"), "id\n7\n8\n").unwrap();

@@ -60,6 +60,10 @@ impl Transaction {
         self.untimed_since = Some(now);
     }
 
+    pub(super) fn is_untimed(&self) -> bool {
+        self.untimed_since.is_some()
+    }
+
     /// The block ends with the last thing that was awaited in it, or now if nothing was.
     pub(super) fn end_untimed(&mut self, now: Timestamp) {
         if let Some(since) = self.untimed_since.take() {
