@@ -50,8 +50,8 @@ lint: ## Formatting, lints and documentation only.
 tls-matrix: ## Every sslmode with every kind of certificate and key, each compared with psql.
 	$(CARGO) test $(CARGOFLAGS) --test tls -- --include-ignored
 
-torture: ## Connections that break in every place of a reply.
-	$(CARGO) test $(CARGOFLAGS) --test torture -- --include-ignored
+torture: ## Connections that break in every place of a reply, servers that fail in every way.
+	$(CARGO) test $(CARGOFLAGS) --test torture --test server_faults -- --include-ignored
 
 bench: ## Measure what a transaction costs, beside pgbench and the least possible.
 	$(CARGO) bench $(CARGOFLAGS) --bench evaluation

@@ -176,6 +176,11 @@ impl Server {
         self.control(&["-m", "immediate", "stop"]);
     }
 
+    /// Stops the server, which ends all sessions with a word; [`Server::start_again`] follows.
+    pub fn stop_fast(&self) {
+        self.control(&["-m", "fast", "stop"]);
+    }
+
     /// Starts a stopped server, and waits until it accepts connections.
     pub fn start_again(&self) {
         let options = format!(
@@ -201,7 +206,8 @@ impl Server {
         assert!(status.success(), "pg_ctl {arguments:?}: {status}");
     }
 
-    fn connect(&self, database: &str) -> Result<Client, postgres::Error> {
+    /// As [`Server::client`], of a server that may be down or full.
+    pub fn connect(&self, database: &str) -> Result<Client, postgres::Error> {
         postgres::Config::new()
             .host_path(&self.directory)
             .port(self.port)

@@ -1,0 +1,394 @@
+//! Servers that stop, crash, are full or say so, locks that cross, signals at any moment and logs
+//! that are not read, each in the middle of a run: whatever happens, the exit status says how the
+//! run ended, the books balance, the log has its rows, what was committed is on the server, and
+//! nothing is left behind, neither a session nor a file.
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use support::{Finished, Log, Program, Running, Server, Signal, pgmark, wait_until};
+
+const RULES: &str = "local all all trust\nhost all all 127.0.0.1/32 trust\n";
+
+/// A server for one kind of fault, with a table `written` of what the clients have committed.
+struct Scene {
+    server: Server,
+}
+
+/// What the server calls the sessions of the program.
+const NAME: &str = "struck";
+
+/// A transaction that adds a row.
+const WRITE: &str = "BEGIN;\nINSERT INTO written VALUES (:client_id);\nEND;\n";
+
+impl Scene {
+    /// With more settings of the server, and more statements to prepare it.
+    fn with(settings: &str, statements: &str) -> Scene {
+        let server = Server::with(RULES, settings);
+        server
+            .client("postgres")
+            .batch_execute(&format!("CREATE TABLE written (n int); {statements}"))
+            .expect("a new server has no such things");
+        Scene { server }
+    }
+
+    fn program(&self, options: &str, script: &str) -> Program {
+        pgmark(&self.server)
+            .args(options)
+            .env("PGAPPNAME", NAME)
+            .env("PGSSLMODE", "disable")
+            .script(script)
+    }
+
+    /// A count, if the server is there and has room.
+    fn count(&self, sql: &str) -> Option<i64> {
+        let mut client = self.server.connect("postgres").ok()?;
+        client.query_one(sql, &[]).ok().map(|row| row.get(0))
+    }
+
+    fn written(&self) -> Option<i64> {
+        self.count("SELECT count(*) FROM written")
+    }
+
+    /// Waits until the clients write, at first or again.
+    fn wait_for_writes(&self) {
+        let mut before = None;
+        wait_until("the clients write", || {
+            let written = self.written();
+            before = before.or(written);
+            written > before.map(|before| before + 30)
+        });
+    }
+
+    /// What holds after every run; the status is one of these. The log is that of a program that was
+    /// `logged`, empty if there was no run.
+    fn check(&self, finished: &Finished, statuses: &[i32]) -> Log {
+        let path = finished.path(LOG_NAME);
+        let log = match path.exists() {
+            true => Log::read(&path),
+            false => Log { rows: Vec::new() },
+        };
+        self.check_with_log(finished, statuses, &log);
+        log
+    }
+
+    fn check_with_log(&self, finished: &Finished, statuses: &[i32], log: &Log) {
+        let status = finished.status.unwrap_or(-1);
+        assert!(statuses.contains(&status), "{statuses:?}: {finished}");
+        for sign in ["internal error", "panicked", "overflow"] {
+            assert!(!finished.stderr.contains(sign), "{finished}");
+        }
+        match finished.stdout.contains(PROCESSED) {
+            true => check_log(finished, log),
+            false => assert_eq!(log.rows.len(), 0, "{finished}"),
+        }
+        check_files(finished);
+        wait_until("no session is left", || {
+            let sql =
+                format!("SELECT count(*) FROM pg_stat_activity WHERE application_name = '{NAME}'");
+            self.count(&sql) == Some(0)
+        });
+    }
+
+    /// All that was acknowledged is there, and nothing that was not at least attempted. The table
+    /// is empty afterwards.
+    fn check_written(&self, finished: &Finished, log: &Log) {
+        let of = |status| log.with_status(status).count() as i64;
+        let (least, most) = (of("ok"), of("ok") + of("aborted"));
+        let written = self.written().expect("the server is up");
+        assert!(
+            (least..=most).contains(&written),
+            "{written} of {least} to {most}: {finished}"
+        );
+        let mut client = self.server.client("postgres");
+        client
+            .batch_execute("TRUNCATE written")
+            .expect("it is ours");
+    }
+}
+
+const LOG_NAME: &str = "transactions.csv";
+const PROCESSED: &str = "number of transactions actually processed: ";
+
+/// What the summary counts is in the log, and as often.
+fn check_log(finished: &Finished, log: &Log) {
+    let of = |status: &str| log.with_status(status).count() as f64;
+    assert_eq!(of("ok"), finished.figure(PROCESSED), "{finished}");
+    let failed = finished.figure("number of failed transactions: ");
+    assert_eq!(of("failed"), failed, "{finished}");
+    assert_eq!(of("failed") + of("aborted"), errors(finished), "{finished}");
+    if finished.stdout.contains(RETRIES) {
+        let retries: u32 = log.rows.iter().map(|row| row.retries).sum();
+        assert_eq!(f64::from(retries), finished.figure(RETRIES), "{finished}");
+    }
+    // No transaction of a client is missing, and none is there twice.
+    let named: BTreeSet<_> = log
+        .rows
+        .iter()
+        .map(|row| (row.client_id, row.transaction))
+        .collect();
+    assert_eq!(named.len(), log.rows.len(), "{finished}");
+}
+
+const RETRIES: &str = "total number of retries: ";
+
+/// The sum of the line of errors.
+fn errors(finished: &Finished) -> f64 {
+    let line = finished.stdout.lines();
+    let Some(kinds) = line
+        .filter_map(|line| line.strip_prefix("errors = "))
+        .next()
+    else {
+        return 0.0;
+    };
+    let counts = kinds.split(", ").map(|kind| {
+        let count = kind.rsplit(" x").next().expect("a count");
+        count.parse::<f64>().expect("a number")
+    });
+    counts.sum()
+}
+
+/// Nothing lies beside the script and the log.
+fn check_files(finished: &Finished) {
+    let entries = std::fs::read_dir(finished.path("")).expect("the run left its directory");
+    for entry in entries {
+        let name = entry.expect("readable").file_name();
+        let expected = name == "script1.sql" || name == LOG_NAME;
+        assert!(expected, "{name:?} was left: {finished}");
+    }
+}
+
+/// What befalls the server, from outside of the run.
+#[derive(Clone, Copy, Debug)]
+enum Blow {
+    StopFast,
+    StopImmediately,
+    /// All sessions of the program are ended.
+    TerminateAll,
+    /// The process of one session is killed, at which the server ends all others and recovers.
+    KillOne,
+}
+
+impl Scene {
+    fn strike(&self, blow: Blow) {
+        match blow {
+            Blow::StopFast => {
+                self.server.stop_fast();
+                self.server.start_again();
+            }
+            Blow::StopImmediately => {
+                self.server.stop_immediately();
+                self.server.start_again();
+            }
+            Blow::TerminateAll => {
+                let sql = format!(
+                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                     WHERE application_name = '{NAME}'"
+                );
+                self.server.value::<i64>("postgres", &sql);
+            }
+            Blow::KillOne => {
+                let sql = format!(
+                    "SELECT max(pid) FROM pg_stat_activity WHERE application_name = '{NAME}'"
+                );
+                let pid = self.server.value("postgres", &sql);
+                let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+                rustix::process::kill_process(pid, Signal::KILL).expect("it is ours");
+            }
+        }
+    }
+
+    /// A run of four clients that is struck while they write.
+    fn struck(&self, blow: Blow, options: &str) -> Running {
+        let running = self
+            .program("-c 4 -j 2 -T 60", WRITE)
+            .args(options)
+            .logged()
+            .start();
+        self.wait_for_writes();
+        self.strike(blow);
+        running
+    }
+}
+
+fn strike_runs(blow: Blow) {
+    let scene = Scene::with("", "");
+    for options in ["", "-M prepared", "--exit-on-abort"] {
+        let finished = scene.struck(blow, options).finish();
+        let log = scene.check(&finished, &[2]);
+        scene.check_written(&finished, &log);
+        let said = "Run was aborted; the above results are incomplete.";
+        assert!(finished.stderr.contains(said), "{finished}");
+    }
+    for options in ["", "-M prepared -R 400", "-C"] {
+        let options = format!("--reconnect-on-loss {options}");
+        let running = scene.struck(blow, &options);
+        scene.wait_for_writes();
+        running.signal(Signal::INT);
+        let finished = running.finish();
+        let log = scene.check(&finished, &[130]);
+        scene.check_written(&finished, &log);
+        let lost = finished.figure("number of transactions lost with their connection: ");
+        assert_eq!(lost, errors(&finished), "{finished}");
+        assert!(lost <= 4.0, "{finished}");
+    }
+}
+
+#[test]
+fn a_server_that_is_stopped_fast_ends_the_clients_or_is_waited_for() {
+    strike_runs(Blow::StopFast);
+}
+
+#[test]
+fn a_server_that_is_stopped_immediately_ends_the_clients_or_is_waited_for() {
+    strike_runs(Blow::StopImmediately);
+}
+
+#[test]
+fn sessions_that_are_ended_end_their_clients_or_are_made_again() {
+    strike_runs(Blow::TerminateAll);
+}
+
+#[test]
+fn a_killed_server_process_ends_all_clients_or_they_outlive_the_recovery() {
+    strike_runs(Blow::KillOne);
+}
+
+/// Transactions that update two rows, half of the clients in one order and half in the other.
+const CROSSING: &str = "\\set first 1 + :client_id % 2\n\
+    \\set second 3 - :first\n\
+    BEGIN;\n\
+    UPDATE storm SET n = n + 1 WHERE id = :first;\n\
+    UPDATE storm SET n = n + 1 WHERE id = :second;\n\
+    INSERT INTO written VALUES (:client_id);\n\
+    END;\n";
+
+#[test]
+fn locks_that_cross_are_counted_and_tried_again_as_was_asked() {
+    let scene = Scene::with(
+        "deadlock_timeout = 10ms\n",
+        "CREATE TABLE storm (id int, n int); INSERT INTO storm VALUES (1, 0), (2, 0)",
+    );
+    for (options, all_at_once) in [
+        ("--max-tries=0 -T 2", false),
+        ("--max-tries=0 -T 1 -M prepared -C", false),
+        ("--max-tries=1 -t 20", true),
+        ("--max-tries=1 -t 20 -M extended", true),
+    ] {
+        let finished = scene
+            .program("-c 8 -j 2 --failures-detailed", CROSSING)
+            .args(options)
+            .logged()
+            .run();
+        let log = scene.check(&finished, &[0]);
+        assert_eq!(log.with_status("aborted").count(), 0, "{finished}");
+        let deadlocks = finished.figure("number of deadlock failures: ");
+        assert_eq!(deadlocks, errors(&finished), "{finished}");
+        assert!(
+            log.with_status("failed")
+                .all(|row| row.error == "SQLSTATE 40P01")
+        );
+        if all_at_once {
+            assert!(deadlocks > 0.0, "{finished}");
+            assert_eq!(finished.figure(PROCESSED) + deadlocks, 160.0, "{finished}");
+        } else {
+            assert!(finished.figure(RETRIES) > 0.0, "{finished}");
+            // Only who is out of time gives up.
+            assert!(deadlocks <= 8.0, "{finished}");
+        }
+        let updates = scene.count("SELECT sum(n) FROM storm");
+        assert_eq!(updates, Some(2 * finished.processed() as i64), "{finished}");
+        let mut client = scene.server.client("postgres");
+        client
+            .batch_execute("UPDATE storm SET n = 0")
+            .expect("it is ours");
+        scene.check_written(&finished, &log);
+    }
+}
+
+#[test]
+fn more_clients_than_connections_end_the_start_or_their_own_work() {
+    let scene = Scene::with(
+        "max_connections = 8\nsuperuser_reserved_connections = 0\nmax_wal_senders = 0\n",
+        "",
+    );
+    let crowd = |options: &str| {
+        let script = format!("{WRITE}SELECT pg_sleep(0.005);\n");
+        let crowd = scene.program("-c 12 -j 2 -t 20", &script);
+        crowd.args(options).logged().run()
+    };
+    let refused = "sorry, too many clients already";
+    let finished = crowd("").expect_stderr(&[refused, "SQLSTATE 53300; max_connections is 8"]);
+    let log = scene.check(&finished.expect_no_tps(), &[1]);
+    assert_eq!(log.rows.len(), 0);
+
+    let finished = crowd("-C").expect_stderr(&[refused]);
+    let log = scene.check(&finished, &[2]);
+    scene.check_written(&finished, &log);
+
+    let finished = crowd("-C --reconnect-on-loss");
+    let log = scene.check(&finished, &[0]);
+    assert_eq!(finished.processed(), 240, "{finished}");
+    assert!(finished.stdout.contains("53300"), "{finished}");
+    scene.check_written(&finished, &log);
+}
+
+/// A server that runs out of memory in one call of a hundred, and out of disk in another.
+const RUNS_OUT: &str = "CREATE FUNCTION run_out(chance int) RETURNS int LANGUAGE plpgsql AS $$
+    BEGIN
+        CASE chance
+            WHEN 1 THEN RAISE 'out of memory' USING ERRCODE = '53200';
+            WHEN 2 THEN RAISE 'could not extend file: No space left' USING ERRCODE = '53100';
+            ELSE RETURN chance;
+        END CASE;
+    END $$";
+
+#[test]
+fn a_server_without_memory_or_disk_ends_clients_or_fails_transactions() {
+    let scene = Scene::with("", RUNS_OUT);
+    let script = "\\set chance random(1, 100)\n\
+        BEGIN;\n\
+        INSERT INTO written VALUES (:client_id);\n\
+        SELECT run_out(:chance);\n\
+        END;\n";
+    for (options, status) in [
+        ("", 2),
+        ("-M prepared --max-tries 5", 2),
+        ("-C --exit-on-abort", 2),
+        ("-M extended --reconnect-on-loss", 2),
+        ("--continue-on-error", 0),
+        ("--continue-on-error --max-tries 5 -C", 0),
+    ] {
+        let finished = scene
+            .program("-c 6 -j 2 -t 200 --random-seed 11", script)
+            .args(options)
+            .logged()
+            .run();
+        let log = scene.check(&finished, &[status]);
+        let (said, kind) = match status {
+            2 => (
+                "Run was aborted; the above results are incomplete.",
+                "aborted",
+            ),
+            _ => ("", "failed"),
+        };
+        let finished = finished.expect_stderr(&[said]);
+        for row in log.with_status(kind) {
+            let interrupted = options.contains("exit-on-abort") && row.error == "interrupted";
+            let ran_out = ["SQLSTATE 53200", "SQLSTATE 53100"].contains(&row.error.as_str());
+            assert!(ran_out || interrupted, "{row:?}: {finished}");
+            assert_eq!(row.retries, 0, "{row:?}: {finished}");
+        }
+        assert!(errors(&finished) > 0.0, "{finished}");
+        if status == 0 {
+            assert_eq!(log.rows.len(), 1200, "{finished}");
+            for sqlstate in ["53200", "53100"] {
+                let rows = log.rows.iter().filter(|row| row.error.ends_with(sqlstate));
+                let counted = finished.figure(&format!("{sqlstate} x"));
+                assert_eq!(rows.count() as f64, counted, "{finished}");
+            }
+        }
+        scene.check_written(&finished, &log);
+    }
+}
