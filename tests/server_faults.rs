@@ -6,8 +6,13 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::Command;
 
-use support::{Finished, Log, Program, Running, Server, Signal, pgmark, wait_until};
+use pgmark::random::Generator;
+use support::{Finished, Log, Program, Running, Server, Signal, Tripwire, pgmark, wait_until};
 
 const RULES: &str = "local all all trust\nhost all all 127.0.0.1/32 trust\n";
 
@@ -115,7 +120,11 @@ const PROCESSED: &str = "number of transactions actually processed: ";
 fn check_log(finished: &Finished, log: &Log) {
     let of = |status: &str| log.with_status(status).count() as f64;
     assert_eq!(of("ok"), finished.figure(PROCESSED), "{finished}");
-    let failed = finished.figure("number of failed transactions: ");
+    // Where nothing was attempted, the lines from this one on are left out.
+    let failed = match finished.stdout.contains(FAILED) {
+        true => finished.figure(FAILED),
+        false => 0.0,
+    };
     assert_eq!(of("failed"), failed, "{finished}");
     assert_eq!(of("failed") + of("aborted"), errors(finished), "{finished}");
     if finished.stdout.contains(RETRIES) {
@@ -131,6 +140,7 @@ fn check_log(finished: &Finished, log: &Log) {
     assert_eq!(named.len(), log.rows.len(), "{finished}");
 }
 
+const FAILED: &str = "number of failed transactions: ";
 const RETRIES: &str = "total number of retries: ";
 
 /// The sum of the line of errors.
@@ -391,4 +401,194 @@ fn a_server_without_memory_or_disk_ends_clients_or_fails_transactions() {
         }
         scene.check_written(&finished, &log);
     }
+}
+
+/// A run through a proxy that sends it these signals once the server has said so many bytes, and
+/// how many it had said in the end.
+fn signalled(scene: &Scene, options: &str, moment: u64, signals: &[Signal]) -> (Finished, u64) {
+    let tripwire = Tripwire::to(&scene.server, moment);
+    let running = scene
+        .program("-c 3 -j 2 -h 127.0.0.1 --random-seed 1", WRITE)
+        .args(options)
+        .env("PGPORT", tripwire.port().to_string())
+        .logged()
+        .start();
+    if !signals.is_empty() {
+        tripwire.wait();
+        for signal in signals {
+            running.signal(*signal);
+        }
+    }
+    (running.finish(), tripwire.bytes())
+}
+
+/// What the server says in a run that a signal ends, at the most.
+const BYTES_OF_ENDLESS: u64 = 60_000;
+
+/// So many moments for each way of running, from the first byte of the first connection on.
+fn signal_at_moments(seed: u64, moments: usize) {
+    let scene = Scene::with("", "");
+    let mut chance = Generator::new(seed);
+    for options in ["-t 60", "-t 20 -C", "-t 60 -M prepared --reconnect-on-loss"] {
+        let (finished, bytes) = signalled(&scene, options, u64::MAX, &[]);
+        let log = scene.check(&finished, &[0]);
+        scene.check_written(&finished, &log);
+        // Not the very last of them: it may be less the next time, by the digits of a figure.
+        let bytes = bytes - 100;
+        for _ in 0..moments {
+            signal_at_moment(&scene, options, bytes, &mut chance);
+        }
+    }
+    for options in ["-T 60", "-T 60 -C", "-T 60 -R 1000 -M extended"] {
+        for _ in 0..moments {
+            signal_at_moment(&scene, options, BYTES_OF_ENDLESS, &mut chance);
+        }
+    }
+}
+
+fn signal_at_moment(scene: &Scene, options: &str, bytes: u64, chance: &mut Generator) {
+    let moment = chance.range(0, bytes);
+    let signals = match chance.index_below(3) {
+        0 => [Signal::INT, Signal::TERM].as_slice(),
+        _ => &[Signal::INT],
+    };
+    let (finished, _) = signalled(scene, options, moment, signals);
+    let context = format!("{options}, {signals:?} at byte {moment}: {finished}");
+    let status = finished.status.unwrap_or(-1);
+    match status {
+        // It had done all before it took the signal in.
+        0 => {
+            assert!(options.starts_with("-t"), "{context}");
+            assert!(!finished.stdout.contains("interrupted = "), "{context}");
+        }
+        status => assert!([130, 143][..signals.len()].contains(&status), "{context}"),
+    }
+    let log = scene.check(&finished, &[status]);
+    scene.check_written(&finished, &log);
+}
+
+#[test]
+fn signals_at_random_moments_end_a_run_with_all_that_it_did() {
+    signal_at_moments(1, 1);
+}
+
+#[test]
+#[ignore = "takes a minute; make torture"]
+fn signals_at_many_random_moments_end_a_run_with_all_that_it_did() {
+    signal_at_moments(2, 20);
+}
+
+/// A log that is a pipe, which the test reads when it likes.
+struct Pipe {
+    directory: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Pipe {
+    fn new() -> Pipe {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("pipe");
+        let made = Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo can be started").success());
+        Pipe { directory, path }
+    }
+
+    fn program(&self, scene: &Scene, options: &str, script: &str) -> Program {
+        let program = scene.program(options, script);
+        program.arg("--log-file").arg(&self.path)
+    }
+
+    /// All that comes, after what has come already, as a log.
+    fn log(&self, mut begun: Vec<u8>, mut reader: File) -> Log {
+        reader.read_to_end(&mut begun).expect("it can be read");
+        let path = self.directory.path().join("read");
+        let mut file = File::create(&path).expect("the directory is ours");
+        file.write_all(&begun).expect("it has room");
+        Log::read(&path)
+    }
+}
+
+/// How often the clients write in a run whose log is more than a pipe and a buffer hold.
+const WRITES: i64 = 10_000;
+
+#[test]
+fn a_log_that_is_not_read_for_a_while_holds_up_no_client() {
+    let (scene, pipe) = (Scene::with("", ""), Pipe::new());
+    let script = "INSERT INTO written VALUES (:client_id);\n";
+    let start = || {
+        let mut running = pipe.program(&scene, "-c 4 -j 2 -t 2500", script).start();
+        let reader = File::open(&pipe.path).expect("it can be opened");
+        wait_until("all is written", || scene.written() == Some(WRITES));
+        assert!(!running.has_ended());
+        (running, reader)
+    };
+    let (running, reader) = start();
+    let log = pipe.log(Vec::new(), reader);
+    let finished = running.finish();
+    scene.check_with_log(&finished, &[0], &log);
+    scene.check_written(&finished, &log);
+    assert!(!finished.stderr.contains("threads waited"), "{finished}");
+
+    // Who does not want to wait for the reader says so.
+    let (mut running, _reader) = start();
+    wait_until("it has left", || {
+        running.signal(Signal::INT);
+        running.has_ended()
+    });
+    scene.check_with_log(&running.finish(), &[130], &Log { rows: Vec::new() });
+}
+
+/// A run that measures more than may wait for the log, and whose threads wait for it; the first
+/// byte of the log, and where the others come from.
+fn held_up(scene: &Scene, pipe: &Pipe) -> (Running, Vec<u8>, File) {
+    let script = "\\set nothing 0\n".repeat(200);
+    let running = pipe.program(scene, "-c 2 -j 2 -t 8000 -r", &script).start();
+    let mut reader = File::open(&pipe.path).expect("it can be opened");
+    let mut first = [0];
+    reader.read_exact(&mut first).expect("the log has begun");
+    let mut looks = 0;
+    wait_until("its threads wait", || {
+        looks = if running.is_asleep() { looks + 1 } else { 0 };
+        looks == 10
+    });
+    (running, first.to_vec(), reader)
+}
+
+#[test]
+fn a_log_that_is_read_too_late_holds_up_the_clients_and_lacks_nothing() {
+    let (scene, pipe) = (Scene::with("", ""), Pipe::new());
+    let (running, begun, reader) = held_up(&scene, &pipe);
+    let log = pipe.log(begun, reader);
+    let finished = running.finish();
+    scene.check_with_log(&finished, &[0], &log);
+    assert_eq!(log.rows.len(), 16_000, "{finished}");
+    finished.expect_stderr(&["threads waited ", " for measurements to be taken from them"]);
+}
+
+#[test]
+fn a_run_that_is_held_up_by_its_log_for_ever_is_left_at_the_third_signal() {
+    let (scene, pipe) = (Scene::with("", ""), Pipe::new());
+    let (running, _, _reader) = held_up(&scene, &pipe);
+    // Different ones, since some of a kind at once may become one.
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        running.signal(signal);
+    }
+    let finished = running.finish();
+    scene.check_with_log(&finished, &[130, 143, 129], &Log { rows: Vec::new() });
+}
+
+#[test]
+fn a_full_log_weighs_more_than_clients_that_were_aborted() {
+    let scene = Scene::with("", "");
+    let running = scene
+        .program("-c 3 -T 60 --log-file /dev/full", WRITE)
+        .start();
+    scene.wait_for_writes();
+    scene.strike(Blow::TerminateAll);
+    let finished = running.finish();
+    let said = [
+        "the log \"/dev/full\" lacks ",
+        "3 of 3 clients were aborted",
+    ];
+    finished.expect_status(1).expect_stderr(&said);
 }

@@ -139,6 +139,18 @@ impl Running {
         let _ = rustix::process::kill_process(pid, signal);
     }
 
+    /// Whether all of its threads sleep, none of them for want of a processor.
+    pub fn is_asleep(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        threads.expect("it runs").flatten().all(|thread| {
+            // It may end between the two.
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit(") ")
+                .next()
+                .is_some_and(|rest| rest.starts_with('S'))
+        })
+    }
+
     /// Waits until it has written this to stderr.
     pub fn wait_for_stderr(&self, text: &str) {
         wait_until(&format!("stderr says {text:?}"), || {
