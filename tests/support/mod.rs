@@ -13,6 +13,7 @@ mod program;
 mod proxy;
 mod server;
 mod terminal;
+mod tripwire;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,6 +25,7 @@ pub use program::{Finished, Program, Running, Signal, pgmark, pgmark_alone, pgma
 pub use proxy::DelayingProxy;
 pub use server::{Server, Statement};
 pub use terminal::Terminal;
+pub use tripwire::Tripwire;
 
 /// Held by a test that measures, so that no other test of its binary takes the processors away.
 pub fn measuring() -> MutexGuard<'static, ()> {

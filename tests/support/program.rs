@@ -139,24 +139,23 @@ impl Running {
         let _ = rustix::process::kill_process(pid, signal);
     }
 
+    /// Whether all of its threads sleep, none of them for want of a processor.
+    pub fn is_asleep(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        threads.expect("it runs").flatten().all(|thread| {
+            // It may end between the two.
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit(") ")
+                .next()
+                .is_some_and(|rest| rest.starts_with('S'))
+        })
+    }
+
     /// Waits until it has written this to stderr.
     pub fn wait_for_stderr(&self, text: &str) {
         wait_until(&format!("stderr says {text:?}"), || {
             self.stderr.so_far().contains(text)
         });
-    }
-
-    /// Processor time that it has used, in units of the kernel.
-    pub fn processor_ticks(&self) -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
-        let stat = stat.expect("it has not been waited for");
-        let (_, fields) = stat
-            .rsplit_once(") ")
-            .expect("its name stands in parentheses");
-        let times = fields.split(' ').skip(11).take(2);
-        times
-            .map(|ticks| ticks.parse::<u64>().expect("a number"))
-            .sum()
     }
 
     /// Whether it has ended.
@@ -295,17 +294,6 @@ impl Finished {
     #[track_caller]
     pub fn log(&self) -> Log {
         Log::read(&self.path(LOG_NAME))
-    }
-
-    /// The names of what is in the directory where it ran, in order.
-    pub fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.directory.path()).expect("the directory is ours");
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.expect("as above").file_name())
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
     }
 
     /// A file in the directory where it ran.

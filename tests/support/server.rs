@@ -83,11 +83,6 @@ impl Server {
             .get(0)
     }
 
-    /// Whether the server lets anybody in.
-    pub fn is_up(&self) -> bool {
-        self.connect("postgres").is_ok()
-    }
-
     /// Puts a file into the server's data directory that only the server can read.
     pub fn install(&self, name: &str, text: &str) {
         let path = self.directory.join("data").join(name);
@@ -181,7 +176,7 @@ impl Server {
         self.control(&["-m", "immediate", "stop"]);
     }
 
-    /// Stops the server as an administrator does, who does not wait for sessions to end by themselves.
+    /// Stops the server, which ends all sessions with a word; [`Server::start_again`] follows.
     pub fn stop_fast(&self) {
         self.control(&["-m", "fast", "stop"]);
     }
@@ -211,7 +206,8 @@ impl Server {
         assert!(status.success(), "pg_ctl {arguments:?}: {status}");
     }
 
-    fn connect(&self, database: &str) -> Result<Client, postgres::Error> {
+    /// As [`Server::client`], of a server that may be down or full.
+    pub fn connect(&self, database: &str) -> Result<Client, postgres::Error> {
         postgres::Config::new()
             .host_path(&self.directory)
             .port(self.port)
