@@ -12,7 +12,7 @@ INSTALL_PROGRAM = $(INSTALL)
 INSTALL_DATA = $(INSTALL) -m 644
 CARGO = cargo
 CARGOFLAGS = --locked
-# For each of some ten properties.
+# For each property of "make fuzz".
 FUZZ_CASES = 100000
 
 program = target/release/pgmark
@@ -55,7 +55,7 @@ tls-matrix: ## Every sslmode with every kind of certificate and key, each compar
 torture: ## Connections that break in every place of a reply, servers that fail in every way.
 	$(CARGO) test $(CARGOFLAGS) --test torture --test server_faults -- --include-ignored
 
-fuzz: ## A million hostile inputs for everything that reads what others wrote.
+fuzz: ## FUZZ_CASES (100000) hostile inputs for each property of what reads foreign bytes.
 	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --release $(CARGOFLAGS) --lib harm
 
 bench: ## Measure what a transaction costs, beside pgbench and the least possible.

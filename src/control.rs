@@ -11,10 +11,12 @@ mod proof;
 use std::cell::OnceCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use postgres::error::DbError;
 use postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
+use crate::beside;
 use crate::conninfo::{Attempt, AttemptFailure, Attempts, Encryption, Endpoint, Target};
 use crate::console::Console;
 use crate::error::{Error, system_words};
@@ -27,7 +29,8 @@ use opening::{Opening, Remedied};
 
 /// A control connection. For all but cancelling it is the driver's client.
 pub struct Connection {
-    client: Client,
+    /// Taken when it is dropped.
+    client: Option<Client>,
     /// How it is encrypted, and further connections to the same server are.
     encryption: Option<Adaptor>,
 }
@@ -105,30 +108,48 @@ fn open(
         attempts: attempts.clone(),
     };
     let client = opening.within(target.connect_timeout)?;
-    Ok(Connection { client, encryption })
+    Ok(Connection {
+        client: Some(client),
+        encryption,
+    })
 }
 
 impl Connection {
     /// What it takes to cancel what it is doing.
     pub fn cancellation(&self) -> Cancellation {
         Cancellation {
-            token: self.client.cancel_token(),
+            token: self.cancel_token(),
             encryption: self.encryption.clone(),
         }
     }
 }
 
+const PRESENT: &str = "it is there until it is dropped";
+
+/// The driver's client says goodbye and waits for it to be sent, which a peer that makes no sense or
+/// does not read keeps it from for ever.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let client = self.client.take();
+        // Without a thread nobody says goodbye, and the server notices the end by itself.
+        let _ = beside::within("goodbye", GOODBYE, move || drop(client));
+    }
+}
+
+/// The time for a goodbye.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 impl Deref for Connection {
     type Target = Client;
 
     fn deref(&self) -> &Client {
-        &self.client
+        self.client.as_ref().expect(PRESENT)
     }
 }
 
 impl DerefMut for Connection {
     fn deref_mut(&mut self) -> &mut Client {
-        &mut self.client
+        self.client.as_mut().expect(PRESENT)
     }
 }
 

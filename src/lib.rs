@@ -45,6 +45,7 @@
 //! | [`result`] | a finished run as data; each figure is a method with its formula | formatting |
 //! | [`report`] | a result to a writer | clocks, stdout |
 //! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
+//! | [`beside`] | work that may block for ever, on a thread that is left to itself when time is over | |
 //! | [`users`] | the users of this machine | directory services |
 //! | [`spelling`] | which name was meant by a word that is none | names |
 //! | [`sqlstate`] | codes of the server's errors | |
@@ -90,6 +91,7 @@
 )))]
 compile_error!("pgmark runs on Linux on x86-64 and aarch64 only");
 
+pub mod beside;
 pub mod cluster;
 pub mod collector;
 pub mod conninfo;

@@ -4,6 +4,9 @@
 
 mod support;
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
 use std::time::Duration;
 
 use support::{Finished, HostileProxy, Mischief, Server};
@@ -154,6 +157,48 @@ fn who_goes_on_after_a_loss_does_so_however_often_it_is_broken() {
         }
     }
     assert_left_alone(&server);
+}
+
+#[test]
+fn what_makes_no_sense_costs_whoever_goes_on_a_connection_and_no_more() {
+    let server = server();
+    for options in ["", " -C"] {
+        for place in [700, 1_500] {
+            let length = "-T 0.5 --finish-within 0.2 --reconnect-on-loss";
+            let finished = run(
+                &server,
+                Mischief::CorruptAfter(place),
+                &format!("{length}{options}"),
+            );
+            assert_eq!(finished.status, Some(0), "{place}{options}: {finished}");
+        }
+    }
+    assert_left_alone(&server);
+}
+
+#[test]
+fn a_control_connection_that_makes_no_sense_ends_the_program_with_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let port = listener.local_addr().expect("it is bound").port();
+    let serving = thread::spawn(move || {
+        let (mut client, _) = listener.accept().expect("the control connection");
+        let mut said = [0; 1024];
+        let welcome = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
+        for answer in [&welcome[..], b"\xff\0\0\0\x05x"] {
+            assert!(client.read(&mut said).expect("a request") > 0);
+            client.write_all(answer).expect("it reads");
+        }
+        // Kept open until the program has gone.
+        while client.read(&mut said).is_ok_and(|length| length > 0) {}
+    });
+    support::pgmark_alone()
+        .args("-n -S -t 1 -h 127.0.0.1")
+        .env("PGPORT", port.to_string())
+        .env("PGSSLMODE", "disable")
+        .run()
+        .expect_status(1)
+        .expect_no_tps();
+    serving.join().expect("the program came and went");
 }
 
 #[test]

@@ -190,7 +190,11 @@ impl Collector {
                 let lead_in_ns = nanos(self.plan.lead_in.total());
                 let released = Timestamp::from_nanos(begins.nanos().saturating_sub(lead_in_ns));
                 if let Some(outages) = &mut self.outages {
-                    outages.begin_window(released, begins);
+                    let ends = match self.plan.stop {
+                        StopRule::Time(time) => begins + time,
+                        StopRule::Transactions(_) => Timestamp::MAX,
+                    };
+                    outages.begin_window(released, begins..ends);
                 }
                 self.logs
                     .iter_mut()
@@ -198,6 +202,9 @@ impl Collector {
             }
             Announcement::WindowEnds(ends) => {
                 self.told_end = Some(self.told_end.map_or(ends, |earlier| earlier.min(ends)));
+                if let Some(outages) = &mut self.outages {
+                    outages.end_window(ends);
+                }
                 self.logs.iter_mut().for_each(|log| log.end_window(ends));
             }
             Announcement::Checkpoints { at, begun } => {

@@ -8,6 +8,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::ops::Range;
 
 use crate::event::{LossCause, LossRecord, LossStep, Outcome, TransactionRecord};
 use crate::result::{Outage, Outages};
@@ -32,7 +33,8 @@ pub(super) struct OutageWatch {
     outages: Outages,
     /// When the clients were released.
     released: Timestamp,
-    window_begins: Timestamp,
+    /// The measured window, as far as its end is known.
+    window: Range<Timestamp>,
 }
 
 /// An outage that has ended, and what was completed since.
@@ -104,14 +106,19 @@ impl OutageWatch {
             ended: Vec::new(),
             outages: Outages::default(),
             released: Timestamp::ZERO,
-            window_begins: Timestamp::ZERO,
+            window: Timestamp::ZERO..Timestamp::MAX,
         }
     }
 
-    /// The clients were released, and the measured window begins then.
-    pub(super) fn begin_window(&mut self, released: Timestamp, begins: Timestamp) {
+    /// The clients were released; the measured window begins after that, and ends as is planned.
+    pub(super) fn begin_window(&mut self, released: Timestamp, window: Range<Timestamp>) {
         self.released = released;
-        self.window_begins = begins;
+        self.window = window;
+    }
+
+    /// The window ends at this moment, if it did not before: a stop signal came.
+    pub(super) fn end_window(&mut self, ends: Timestamp) {
+        self.window.end = self.window.end.min(ends);
     }
 
     /// A transaction ended; what the server has answered is a completion.
@@ -160,9 +167,10 @@ impl OutageWatch {
 
     /// All outages, when all is known and the window ended at `ends`.
     pub(super) fn finish(mut self, ends: Timestamp) -> Outages {
+        self.end_window(ends);
         self.complete_through(Timestamp::MAX);
         if let Some(mut current) = self.current.take() {
-            current.break_silence(ends, true, self.window_begins);
+            current.break_silence(ends, true, &self.window);
             self.end(current, None);
         }
         for ended in std::mem::take(&mut self.ended) {
@@ -186,7 +194,7 @@ impl OutageWatch {
 
     /// The outage that goes on, or a new one.
     fn current_at(&mut self, at: Timestamp, cause: LossCause) -> &mut Current {
-        let begins = self.last_completion.unwrap_or(self.window_begins).min(at);
+        let begins = self.last_completion.unwrap_or(self.window.start).min(at);
         let before = |moment| Silence {
             begins: moment,
             before: per_second(&self.recent, moment, self.released),
@@ -222,7 +230,7 @@ impl OutageWatch {
             return;
         };
         let was_lost = current.lost.contains_key(&client);
-        current.break_silence(at, was_lost, self.window_begins);
+        current.break_silence(at, was_lost, &self.window);
         if was_lost {
             current.lost.insert(client, Lost::Back);
         }
@@ -249,7 +257,7 @@ impl OutageWatch {
         let completions = self.recent.iter().filter(|moment| **moment >= ends).count() as u64;
         self.ended.push(Ended {
             outage: Outage {
-                begins_ns: begins.signed_nanos_since(self.window_begins),
+                begins_ns: begins.signed_nanos_since(self.window.start),
                 length_ns: ends.nanos_since(begins),
                 recovered_ns: recovered_at.map(|at| at.nanos_since(begins)),
                 clients: current.lost.len() as u32,
@@ -298,7 +306,7 @@ fn rate(count: u64, span_ns: u64) -> f64 {
 impl Current {
     /// Something completes. If a client that had not lost its connection did that, the server was
     /// there, and the silence was none.
-    fn break_silence(&mut self, at: Timestamp, by_lost: bool, window_begins: Timestamp) {
+    fn break_silence(&mut self, at: Timestamp, by_lost: bool, window: &Range<Timestamp>) {
         let Some(silence) = self
             .silence
             .take()
@@ -308,7 +316,8 @@ impl Current {
         };
         let length = |(silence, ends): (Silence, Timestamp)| ends.nanos_since(silence.begins);
         let this = (silence, at);
-        self.silent_ns += at.nanos_since(silence.begins.max(window_begins));
+        let in_window = silence.begins.max(window.start);
+        self.silent_ns += at.min(window.end).nanos_since(in_window);
         if self
             .longest
             .is_none_or(|longest| length(longest) < length(this))
@@ -351,7 +360,7 @@ mod tests {
 
     fn watch() -> OutageWatch {
         let mut watch = OutageWatch::new(2);
-        watch.begin_window(at(0), at(0));
+        watch.begin_window(at(0), at(0)..at(10_000));
         watch
     }
 
@@ -408,6 +417,18 @@ mod tests {
         assert_eq!(outage.recovered_ns, Some(1_000_000_000));
         assert!((195.0..=205.0).contains(&outage.before_per_s), "{outage:?}");
         assert_eq!(outages.unavailable_ns, 0);
+    }
+
+    #[test]
+    fn what_of_it_lies_behind_the_window_is_not_missing_in_it() {
+        let mut watch = watch();
+        completes(&mut watch, 0, (10..=8_000).step_by(10));
+        watch.loss(&lost(0, 8_005, LossStep::Lost, LossCause::Closed));
+        // Its transaction begins within the window, and ends after it.
+        completes(&mut watch, 0, std::iter::once(14_000));
+        let outages = watch.finish(at(10_000));
+        assert_eq!(outages.list[0].length_ns, 6_000_000_000);
+        assert_eq!(outages.unavailable_ns, 2_000_000_000);
     }
 
     #[test]

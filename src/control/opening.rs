@@ -8,12 +8,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crossbeam_channel::bounded;
 use postgres::config::{self, SslMode};
 use postgres::{Client, Config, NoTls};
 
 use super::adaptor::Adaptor;
 use super::{db_message, proof, root_cause, rows};
+use crate::beside;
 use crate::conninfo::{
     Attempt, AttemptFailure, Attempts, ChannelBindingMode, Encryption, Endpoint, ServerState,
     SslNegotiation, Target, Verdict,
@@ -68,17 +68,14 @@ impl Opening {
         let Some(bound) = bound else {
             return self.open();
         };
-        let (sender, opened) = bounded(1);
-        let opening = std::thread::Builder::new().spawn(move || {
-            let _ = sender.send(self.open());
-        });
-        if let Err(error) = opening {
-            let reason = format!("could not create a thread for it: {}", system_words(&error));
-            return Err(AttemptFailure::Unreachable(reason).into());
+        match beside::within("opening", bound, move || self.open()) {
+            Ok(opened) => opened.unwrap_or_else(|| Err(too_late())),
+            Err(error) => {
+                let words = system_words(&error);
+                let reason = format!("could not create a thread for it: {words}");
+                Err(AttemptFailure::Unreachable(reason).into())
+            }
         }
-        opened
-            .recv_timeout(bound)
-            .unwrap_or_else(|_| Err(too_late()))
     }
 
     fn open(self) -> Result<Client, Remedied> {

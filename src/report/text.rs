@@ -107,6 +107,11 @@ impl<'a> Summary<'a> {
         self.lines(schedule::account(self.facts, self.measured));
         self.interrupted();
         self.lines(outages::lines(result));
+        self.seed();
+    }
+
+    fn seed(&mut self) {
+        line!(self, "random seed = {}", self.facts.seed);
     }
 
     /// What pgbench has no lines for.
@@ -116,7 +121,7 @@ impl<'a> Summary<'a> {
         self.lines(outages::lines(result));
         self.noise();
         self.server();
-        line!(self, "random seed = {}", self.facts.seed);
+        self.seed();
         if self.facts.summary.pgbench_figures {
             self.pgbench_figures(result);
         }

@@ -19,8 +19,8 @@ use crate::time::Clock;
 
 use super::ExitStatus;
 
-/// While the control connection is at work, the first signal cancels its statement; a server that
-/// does not even react to this many is not waited for any longer.
+/// While the control connection is at work, the first signal cancels its statement. After this many
+/// nothing is waited for any longer, whatever it is.
 const PATIENCE: u32 = 3;
 
 /// A signal of the same kind within this time is the same one: `timeout` sends its own both to the
@@ -209,12 +209,12 @@ fn cancel_statement(state: &Mutex<State>, signal: Signal) {
         let first = *state.first.get_or_insert(signal);
         (first, state.count, state.statement.clone())
     };
-    let Some(statement) = statement else {
-        return;
-    };
     if count >= PATIENCE {
         std::process::exit(ExitStatus::Interrupted(first).code().into());
     }
+    let Some(statement) = statement else {
+        return;
+    };
     let _ = std::thread::Builder::new()
         .name("cancel".to_owned())
         .spawn(move || statement.send());

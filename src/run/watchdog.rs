@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, bounded, never};
 
+use crate::beside;
 use crate::conninfo::Target;
 use crate::console::Console;
 use crate::context::RunContext;
@@ -139,15 +140,9 @@ pub(super) fn inquire(target: &Target, process_ids: Vec<i32>) -> Receiver<Answer
     let _ = std::thread::Builder::new()
         .name("watchdog".to_owned())
         .spawn(move || {
-            let (done, asked) = bounded(1);
-            let asking = std::thread::Builder::new()
-                .name("control".to_owned())
-                .spawn(move || done.send(ask()));
-            let silent = |_| format!("it did not answer within {} s", INQUIRY.as_secs());
-            let answer = match asking {
-                Ok(_) => asked
-                    .recv_timeout(INQUIRY)
-                    .unwrap_or_else(|e| Err(silent(e))),
+            let answer = match beside::within("control", INQUIRY, ask) {
+                Ok(Some(answer)) => answer,
+                Ok(None) => Err(format!("it did not answer within {} s", INQUIRY.as_secs())),
                 Err(error) => Err(format!("no thread to ask it: {error}")),
             };
             let _ = sender.send(answer);

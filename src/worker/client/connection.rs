@@ -306,10 +306,13 @@ impl Client {
         let report = self.attempt.attempts.report(&env.run.target);
         let now = env.now();
         self.record_connect(SpanKind::ConnectFailed, now, env);
-        if let Some(cause) = self.attempt.cause
-            && self.may_recover(env)
-        {
-            return self.retry_later(cause, env);
+        if let Some(cause) = self.attempt.cause {
+            match (self.may_recover(env), self.outlives_losses(env)) {
+                (true, _) => return self.retry_later(cause, env),
+                // The run is over, and it would have tried again.
+                (false, true) => return self.end(ClientEnd::Finished, now, env),
+                (false, false) => {}
+            }
         }
         self.report_failure(report, env);
         self.end(ClientEnd::Aborted, now, env);
@@ -453,13 +456,13 @@ impl Client {
     /// Lost while no transaction was under way.
     fn lose_between(&mut self, reason: &str, resume: Resume, env: &mut Environment<'_>) {
         let error = self.reply.take_last_words(reason);
+        if self.outlives_losses(env) {
+            return self.recover(error.sqlstate, &error.text, resume, env);
+        }
         let text = format!(
             "client {} aborted: connection lost: {}",
             self.id, error.text
         );
-        if self.outlives_losses(env) {
-            return self.recover(error.sqlstate, &error.text, resume, env);
-        }
         env.recorder.say(Level::Error, text);
         self.drop_session(env);
         self.end(ClientEnd::Aborted, env.stamp, env);

@@ -86,11 +86,11 @@ impl Client {
     ) {
         let cause = LossCause::of(sqlstate, reason);
         self.drop_session(env);
-        self.tell_loss(LossStep::Lost, cause, env);
         if !self.may_recover(env) {
-            // The run is over, and there is nothing left to go on with.
+            // The run is over, and there is nothing left to go on with: no outage of the server.
             return self.end(ClientEnd::Finished, env.stamp, env);
         }
+        self.tell_loss(LossStep::Lost, cause, env);
         if env.run.plan.load.reconnect {
             // Its next transaction makes a connection anyway. A socket that is still open, since
             // what came from it makes no sense, is closed before.

@@ -280,14 +280,14 @@ impl Client {
         } else {
             Abort::ConnectionLost
         };
-        let text = format!(
-            "client {} script {} aborted in command {} query {}: connection lost: {}",
-            self.id, self.transaction.script, self.transaction.cursor, error.result, error.text
-        );
         self.record(Outcome::Aborted(why), error.sqlstate, env);
         if self.outlives_losses(env) {
             return self.recover(error.sqlstate, &error.text, Resume::Next, env);
         }
+        let text = format!(
+            "client {} script {} aborted in command {} query {}: connection lost: {}",
+            self.id, self.transaction.script, self.transaction.cursor, error.result, error.text
+        );
         env.recorder.say(Level::Error, text);
         self.say_place(self.transaction.cursor, env);
         self.drop_session(env);
