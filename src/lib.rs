@@ -43,7 +43,9 @@
 //! | [`stats`] | distributions, counts, noise; `record` and `merge` are the only writers | threads, output |
 //! | [`collector`] | reports in; log, progress and [`result::Measured`] out | sockets, scripts |
 //! | [`result`] | a finished run as data; each figure is a method with its formula | formatting |
+//! | [`condition`] | conditions that a run must not meet, and whether a result does | |
 //! | [`report`] | a result to a writer | clocks, stdout |
+//! | [`archive`] | a result as a JSON file, written whole or not at all, and read back | |
 //! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
 //! | [`beside`] | work that may block for ever, on a thread that is left to itself when time is over | |
 //! | [`users`] | the users of this machine | directory services |
@@ -91,9 +93,11 @@
 )))]
 compile_error!("pgmark runs on Linux on x86-64 and aarch64 only");
 
+pub mod archive;
 pub mod beside;
 pub mod cluster;
 pub mod collector;
+pub mod condition;
 pub mod conninfo;
 pub mod console;
 pub mod context;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::condition::Condition;
 use crate::conninfo::{Presentation, Target};
 use crate::event::{Failure, SqlState};
 use crate::program::Program;
@@ -19,6 +20,8 @@ pub enum Plan {
     Run(Box<RunPlan>),
     /// Create and fill the tables.
     Init(Box<InitPlan>),
+    /// Tell of runs that are over (`pgmark report`).
+    Report(ReportPlan),
     /// Print a text and exit with 0: help, version, a list of scripts.
     Show(Text),
 }
@@ -30,6 +33,13 @@ pub enum Text {
     Stdout(String),
     /// Lists of builtins and their texts, as pgbench prints them.
     Stderr(String),
+}
+
+/// Reports of runs that are over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportPlan {
+    /// Their result files, at least one.
+    pub files: Vec<PathBuf>,
 }
 
 /// A benchmark run.
@@ -63,6 +73,10 @@ pub struct RunPlan {
     pub tries: Option<TriesPlan>,
     /// The progress line, if one is printed.
     pub progress: Option<ProgressPlan>,
+    /// Conditions under which the run counts as failed.
+    pub fail_if: Vec<Condition>,
+    /// What is kept of the result.
+    pub keep: KeepPlan,
     /// What the summary shows.
     pub summary: SummaryPlan,
     /// Report each command of the scripts (`-r`).
@@ -121,6 +135,19 @@ impl Default for SummaryPlan {
             pgbench_figures: false,
         }
     }
+}
+
+/// What is kept of the result, and what it is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeepPlan {
+    /// The result file (`--json`).
+    pub json: Option<PathBuf>,
+    /// `--label`.
+    pub label: Option<String>,
+    /// `--tag`, names and values.
+    pub tags: Vec<(String, String)>,
+    /// What was typed after the name of the program; what looks like a password is masked.
+    pub command_line: Vec<String>,
 }
 
 /// The log of transactions (`-l`).

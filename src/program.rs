@@ -38,6 +38,25 @@ impl Program {
     pub const PGBENCH_VERSION: &'static str = "18.0";
 }
 
+/// Which pgmark it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// Its version.
+    pub version: String,
+    /// It was built without optimisation, and would measure itself.
+    pub debug: bool,
+}
+
+impl Build {
+    /// This one.
+    pub fn own() -> Self {
+        Build {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            debug: cfg!(debug_assertions),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,6 +37,16 @@ fn wrong_usage_is_said_on_stderr_with_status_1() {
         ("-f no/such/file", "no/such/file"),
         ("-h", "-h/--host requires an argument"),
         ("one two", "too many command-line arguments"),
+        ("report", "needs the result file of a run"),
+        (
+            "report --bogus",
+            "unrecognized option '--bogus' of pgmark report",
+        ),
+        ("report no/such.json", "no/such.json"),
+        ("--tag nothing", "--tag needs NAME=VALUE"),
+        ("--fail-if p99", "\"p99\" compares nothing"),
+        ("--fail-if achieved<1", "needs a rate"),
+        ("--fail-if within_limit<1", "needs a latency limit"),
     ] {
         let finished = pgmark_alone()
             .args(arguments)

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser};
 
 use super::values::{self, LogFormatName, Percentiles, Preparations, SeedSource, Steps};
+use crate::condition::Condition;
 use crate::plan::{LoadMode, LogTime, PartitionMethod, QueryMode};
 
 /// The command line as typed.
@@ -185,6 +186,9 @@ pub(super) struct Show {
         value_parser = values::percentiles
     )]
     pub latency_percentiles: Option<Percentiles>,
+    /// End with status 3 if the run meets this condition, as in 'p99 > 10ms' (or p99=10ms: at most), 'tps < 1000' (or tps=1000: at least); mean, max, response_p99, failed, achieved, within_limit and skipped are figures, too; can be given several times; no condition by default.
+    #[arg(long, value_name = "COND", value_parser = values::condition)]
+    pub fail_if: Vec<Condition>,
     /// Show besides what versions 13 to 18 of pgbench would have printed for this run, to go on with an archive of their figures.
     #[arg(long)]
     pub pgbench_figures: bool,
@@ -236,6 +240,15 @@ pub(super) struct Keep {
     /// Write a CSV row for each try of a transaction to this file, replacing it, whatever --sampling-rate says; no such file by default.
     #[arg(long, value_name = "FILE")]
     pub log_tries: Option<PathBuf>,
+    /// Write the whole result to this file as JSON when the run is over, replacing it; pgmark report reads it; no such file by default.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Call the run like this in the result; no name by default.
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+    /// Note in the result that NAME is VALUE for this run; can be given several times; nothing by default.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::tag)]
+    pub tag: Vec<(String, String)>,
 }
 
 /// The tables of the builtin scripts.

@@ -39,6 +39,7 @@ The forms of the command:
   pgmark [OPTIONS] [DBNAME]                 run a benchmark
   pgmark -i [OPTIONS] [DBNAME]              create and fill the tables of the builtin scripts
   pgmark --temp-cluster [OPTIONS]           both, on a throwaway server made for this run
+  pgmark report RESULT.json...              the summaries of runs that wrote them with --json
 
 First steps:
   pgmark --temp-cluster -c 8 -j 2 -T 10     needs nothing but the PostgreSQL programs
@@ -75,6 +76,7 @@ Exit status:
   0        the run went well, also if transactions failed and their clients went on
   1        wrong usage, no connection at the start, failed initialization, unwritable log
   2        a client was aborted; the summary covers what was done
+  3        the run meets a condition of --fail-if
   129      ended by SIGHUP   \\
   130      ended by SIGINT    } after the summary of what was done until then
   143      ended by SIGTERM  /";

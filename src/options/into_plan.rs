@@ -13,12 +13,12 @@ use super::complaint::{spelled, too_many_arguments};
 use super::modes::{Mode, misplaced};
 use super::values::{self, Rejected, SeedSource};
 use super::{logs, scripts, usage, usage_with_hint};
-use crate::conninfo::{ConnectionOptions, Environment, Target};
+use crate::conninfo::{ConnectionOptions, Environment, Target, holds_password};
 use crate::error::Error;
 use crate::plan::{
-    ClusterPlan, InitPlan, InitStep, Layout, LeadIn, Load, LoadMode, Loading, OnError, Pacing,
-    PartitionMethod, Partitioning, Plan, Preparation, ProgressPlan, QueryMode, RunPlan, Seed,
-    ServerChoice, StopRule, SummaryPlan, Tables, Vacuum,
+    ClusterPlan, InitPlan, InitStep, KeepPlan, Layout, LeadIn, Load, LoadMode, Loading, OnError,
+    Pacing, PartitionMethod, Partitioning, Plan, Preparation, ProgressPlan, QueryMode, RunPlan,
+    Seed, ServerChoice, StopRule, SummaryPlan, Tables, Vacuum,
 };
 use crate::program::Program;
 use crate::script::ScriptSet;
@@ -65,6 +65,8 @@ pub(super) fn into_plan(
         log: logs::log(typed.program, arguments),
         intervals: logs::intervals(arguments),
         tries: logs::tries(arguments),
+        fail_if: arguments.show.fail_if.clone(),
+        keep: keep(arguments, typed),
         progress: progress(typed.program, &arguments.show),
         summary: summary(&arguments.show),
         per_command: arguments.show.report_per_command,
@@ -95,6 +97,8 @@ pub(super) struct Typed<'a> {
     pub program: Program,
     pub command: &'a Command,
     pub matches: &'a ArgMatches,
+    /// All that was typed, but for the program's name.
+    pub words: &'a [String],
     /// Not typed, but asked for all the same.
     pub seed_of_environment: Option<SeedSource>,
 }
@@ -148,6 +152,18 @@ fn check_combinations(arguments: &Arguments) -> Result<(), Error> {
         return Err(usage(
             "--progress-timestamp is allowed only under --progress (-P)",
         ));
+    }
+    for condition in &arguments.show.fail_if {
+        if condition.needs_rate() && arguments.pressure.rate.is_none() {
+            return Err(usage(format!(
+                "--fail-if '{condition}' needs a rate (-R): without one, what is due is what was done"
+            )));
+        }
+        if condition.needs_limit() && arguments.show.latency_limit.is_none() {
+            return Err(usage(format!(
+                "--fail-if '{condition}' needs a latency limit (-L)"
+            )));
+        }
     }
     let unlimited = arguments.errors.max_tries == Some(0);
     if unlimited && arguments.show.latency_limit.is_none() && length.time.is_none() {
@@ -361,6 +377,22 @@ fn preparations(arguments: &Arguments) -> Vec<Preparation> {
     let given = arguments.work.before.as_ref();
     given.map_or_else(Vec::new, |preparations| preparations.0.clone())
 }
+
+fn keep(arguments: &Arguments, typed: &Typed<'_>) -> KeepPlan {
+    let masked = |word: &String| match holds_password(word) {
+        true => MASK.to_owned(),
+        false => word.clone(),
+    };
+    KeepPlan {
+        json: arguments.keep.json.clone(),
+        label: arguments.keep.label.clone(),
+        tags: arguments.keep.tag.clone(),
+        command_line: typed.words.iter().map(masked).collect(),
+    }
+}
+
+/// Stands for an argument with a password.
+const MASK: &str = "(masked)";
 
 fn progress(program: Program, show: &Show) -> Option<ProgressPlan> {
     show.progress.map(|interval| ProgressPlan {

@@ -12,6 +12,7 @@ mod into_plan;
 mod logs;
 mod modes;
 mod pgbench;
+mod report;
 mod scripts;
 mod values;
 
@@ -45,14 +46,23 @@ pub fn parse(
     let program = argv
         .peek()
         .map_or(Program::Pgmark, |name| Program::called(name));
+    let argv: Vec<OsString> = argv.collect();
+    let words = argv.get(1..).unwrap_or_default();
+    if program == Program::Pgmark && words.first().is_some_and(|word| word == report::WORD) {
+        return report::parse(words[1..].iter().cloned());
+    }
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let command = command(program);
-    let (argv, complaint) = match expand(program, &command, argv) {
+    let (argv, complaint) = match expand(program, &command, argv.into_iter().peekable()) {
         Expanded::Help => return Ok(Plan::Show(Text::Stdout(help::help(program, &command)))),
         Expanded::Version => return Ok(Plan::Show(Text::Stdout(help::version(program)))),
         Expanded::Arguments(argv) => (argv, None),
         Expanded::UpTo(argv, complaint) => (argv, Some(complaint)),
     };
-    plan(program, &command, (argv, complaint), environment)
+    plan(program, &command, &words, (argv, complaint), environment)
         .map_err(|error| of_program(program, discreet(error)))
 }
 
@@ -61,6 +71,7 @@ pub fn parse(
 fn plan(
     program: Program,
     command: &Command,
+    words: &[String],
     (argv, complaint): (Vec<OsString>, Option<Error>),
     environment: &dyn Environment,
 ) -> Result<Plan, Error> {
@@ -79,6 +90,7 @@ fn plan(
         program,
         command,
         matches: &matches,
+        words,
         seed_of_environment,
     };
     into_plan(&arguments, scripts.finish()?, &typed, environment)

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::condition::Condition;
 use crate::plan::{InitStep, LoadMode, LogTime, PartitionMethod, Preparation, QueryMode};
 
 /// Why a value was refused.
@@ -271,15 +272,42 @@ pub(super) fn init_steps(text: &str) -> Result<Steps, Rejected> {
 
 /// `--temp-config NAME=VALUE`.
 pub(super) fn setting(text: &str) -> Result<(String, String), Rejected> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => {
-            Ok((name.trim().to_owned(), value.trim().to_owned()))
-        }
-        _ => Err(Rejected::Because(
+    name_and_value(text).ok_or_else(|| {
+        Rejected::Because(
             format!("--temp-config needs NAME=VALUE, not \"{text}\""),
             Some("For example --temp-config shared_buffers=256MB."),
-        )),
-    }
+        )
+    })
+}
+
+/// `--fail-if COND`.
+pub(super) fn condition(text: &str) -> Result<Condition, Rejected> {
+    text.parse().map_err(|problem| {
+        Rejected::Because(
+            format!("--fail-if: {problem}"),
+            Some(
+                "For example --fail-if 'p99 > 10ms'; figures are tps, mean, max, p50 to p99.999, \
+                 response_p99 and the like, failed, achieved, within_limit and skipped.",
+            ),
+        )
+    })
+}
+
+/// `--tag NAME=VALUE`.
+pub(super) fn tag(text: &str) -> Result<(String, String), Rejected> {
+    name_and_value(text).ok_or_else(|| {
+        Rejected::Because(
+            format!("--tag needs NAME=VALUE, not \"{text}\""),
+            Some("For example --tag branch=main."),
+        )
+    })
+}
+
+/// What stands before the first `=` and behind it, if the name is none of blanks.
+fn name_and_value(text: &str) -> Option<(String, String)> {
+    let (name, value) = text.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    (!name.is_empty()).then(|| (name.to_owned(), value.to_owned()))
 }
 
 /// How the seed of the random streams is chosen.

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use crate::error::Signal;
 use crate::plan::StopRule;
-use crate::program::Program;
+use crate::program::{Build, Program};
 use crate::result::{Connection, Facts, Measured, RunResult, ServerActivity, Transport};
 use crate::stats::{Histogram, Noise, Stats, Untold};
 
@@ -19,7 +19,7 @@ const MIN_SAMPLES_BEYOND: u64 = 10;
 /// The line that a run begins with: the program's version, the server's, and under our own name a
 /// word of warning where a build without optimisation would measure itself. pgbench leaves out the
 /// server's version if it is its own.
-pub fn banner(program: Program, server_version: &str) -> String {
+pub fn banner(program: Program, build: &Build, server_version: &str) -> String {
     if program == Program::Pgbench {
         let own = Program::PGBENCH_VERSION;
         return match server_version.split_whitespace().next() {
@@ -27,15 +27,19 @@ pub fn banner(program: Program, server_version: &str) -> String {
             Some(_) | None => format!("pgbench ({own}, server {server_version})"),
         };
     }
-    let build = if cfg!(debug_assertions) {
-        ", debug build"
-    } else {
-        ""
-    };
-    format!(
-        "pgmark ({}, server {server_version}{build})",
-        env!("CARGO_PKG_VERSION")
-    )
+    let debug = if build.debug { ", debug build" } else { "" };
+    format!("pgmark ({}, server {server_version}{debug})", build.version)
+}
+
+/// Writes all that a run printed: the line that it began with, and the summary.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_all(result: &RunResult, out: &mut dyn Write) -> io::Result<()> {
+    let facts = &result.facts;
+    let banner = banner(facts.program, &facts.build, &facts.server_version);
+    writeln!(out, "{banner}")?;
+    write_summary(result, out)
 }
 
 /// Writes the summary of a run.
@@ -914,10 +918,16 @@ mod tests {
 
     #[test]
     fn the_banner_names_both_versions() {
-        let ours = banner(Program::Pgmark, "15.18");
-        let expected = format!("pgmark ({}, server 15.18", env!("CARGO_PKG_VERSION"));
-        assert!(ours.starts_with(&expected));
-        assert_eq!(ours.contains("debug build"), cfg!(debug_assertions));
+        let build = |debug| Build {
+            version: "1.2".to_owned(),
+            debug,
+        };
+        for (debug, expected) in [
+            (false, "pgmark (1.2, server 15.18)"),
+            (true, "pgmark (1.2, server 15.18, debug build)"),
+        ] {
+            assert_eq!(banner(Program::Pgmark, &build(debug), "15.18"), expected);
+        }
         for (server, expected) in [
             (
                 "15.18 (Debian 15.18-0)",
@@ -926,7 +936,7 @@ mod tests {
             ("18.0 (Debian 18.0-1)", "pgbench (18.0)"),
             ("18.1", "pgbench (18.0, server 18.1)"),
         ] {
-            assert_eq!(banner(Program::Pgbench, server), expected);
+            assert_eq!(banner(Program::Pgbench, &build(true), server), expected);
         }
     }
 }

@@ -137,7 +137,9 @@ fn saturation(measured: &Measured) -> Option<String> {
         return None;
     }
     let busiest = measured.busiest_thread()?;
-    let share = measured.client_delay_sum_ns() as f64 / measured.total.latency.sum_ns() as f64;
+    let total = &measured.total;
+    let latency_ns = total.latency.sum_ns() + total.failed_latency.sum_ns();
+    let share = measured.client_delay_sum_ns() as f64 / latency_ns as f64;
     let (reason, remedy) = if busiest > BUSY_LIMIT {
         let reason = format!("the busiest thread was {:.0}% busy", busiest * 100.0);
         (reason, "use more threads (--jobs) or another host")
@@ -147,10 +149,16 @@ fn saturation(measured: &Measured) -> Option<String> {
     } else {
         return None;
     };
+    // Not all of the delay is in the latency: none of that after a transaction's last reply.
+    let effect = match share < 1.0 {
+        true => format!(
+            "latency may be too high by up to the client delay, {:.0}% of it",
+            share * 100.0
+        ),
+        false => "clients waited for it longer than for the server".to_owned(),
+    };
     Some(format!(
-        "pgmark may be the bottleneck: {reason}; latency may be too high by up to the client delay, \
-         {:.0}% of it; {remedy}",
-        share * 100.0
+        "pgmark may be the bottleneck: {reason}; {effect}; {remedy}"
     ))
 }
 

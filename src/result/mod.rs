@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Signal;
 use crate::event::{ClientEnd, WorkerRecord};
 use crate::plan::{Partitioning, QueryMode, StopRule, SummaryPlan};
-use crate::program::Program;
+use crate::program::{Build, Program};
 use crate::schedule::Due;
 use crate::stats::{CommandStats, Histogram, Noise, Series, Stats};
 use crate::time::Timestamp;
@@ -36,6 +36,8 @@ pub struct RunResult {
 pub struct Facts {
     /// The name that the program was called by.
     pub program: Program,
+    /// The program itself.
+    pub build: Build,
     /// As the server tells it, such as `15.18`.
     pub server_version: String,
     /// In the order of their indexes; never empty.
@@ -471,6 +473,7 @@ pub(crate) mod testing {
     pub(crate) fn facts(clients: u32, stop: StopRule) -> Facts {
         Facts {
             program: Program::Pgmark,
+            build: Build::own(),
             server_version: String::new(),
             scripts: Vec::new(),
             scale: 1,

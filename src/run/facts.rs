@@ -10,7 +10,7 @@ use crate::context::RunContext;
 use crate::control;
 use crate::error::Error;
 use crate::plan::StopRule;
-use crate::program::Program;
+use crate::program::{Build, Program};
 use crate::result::{
     Connection, Facts, Measured, ScheduleFacts, ScriptFacts, ServerActivity, Transport,
 };
@@ -55,6 +55,7 @@ pub(super) fn gather(
     });
     Facts {
         program: plan.program,
+        build: Build::own(),
         server_version: prepared.server.version.clone(),
         scripts: script_facts(run),
         scale: prepared.scale,

@@ -1,5 +1,5 @@
-//! Whether the files that a run is to write can all be written: no two may be one, and what is made of
-//! several files must be files.
+//! Whether the files that a run is to write can all be written: no two may be one, none may be one that
+//! the run reads, and what is made of several files must be files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::collector::is_further_file;
 use crate::error::{Error, Report};
 use crate::plan::{CsvStyle, LogFormat, LogPlan, RunPlan};
+use crate::values;
 
 /// Which file a name leads to.
 #[derive(PartialEq, Eq)]
@@ -34,7 +35,9 @@ pub(super) fn check(plan: &RunPlan) -> Result<(), Error> {
         .into_iter()
         .chain(intervals)
         .chain(tries)
+        .chain(&plan.keep.json)
         .collect();
+    refuse_inputs(&paths, plan)?;
     for (place, path) in paths.iter().enumerate() {
         for other in &paths[..place] {
             let further = several.is_some_and(|log| is_further_file(&log.path, path));
@@ -54,6 +57,22 @@ pub(super) fn check(plan: &RunPlan) -> Result<(), Error> {
         ))),
         Some(_) | None => Ok(()),
     }
+}
+
+/// A script or a file of values would be gone once it has been read.
+fn refuse_inputs(outputs: &[&PathBuf], plan: &RunPlan) -> Result<(), Error> {
+    let scripts = plan.scripts.scripts.iter();
+    let scripts = scripts.map(|weighted| PathBuf::from(&weighted.script.name));
+    let inputs = scripts.chain(values::files(&plan.scripts));
+    for input in inputs.map(|path| identity(&path)) {
+        if let Some(path) = outputs.iter().find(|path| is_same(&identity(path), &input)) {
+            return Err(refusal(format!(
+                "\"{}\" is read by this run, which would replace it",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn refusal(text: String) -> Error {
@@ -91,6 +110,21 @@ fn identity(path: &Path) -> Identity {
 mod tests {
     use super::*;
     use crate::options::tests::run_plan;
+
+    #[test]
+    fn what_a_run_reads_is_not_written_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        fs::write(at("keys.csv"), "id\n1\n").unwrap();
+        fs::write(at("mine.sql"), "\\values keys.csv\nSELECT :id;").unwrap();
+        for (output, refused) in [("mine.sql", true), ("keys.csv", true), ("log.csv", false)] {
+            for option in ["--log-file", "--interval-csv", "--json"] {
+                let arguments = format!("-n -f {} {option} {}", at("mine.sql"), at(output));
+                let result = check(&run_plan(&arguments));
+                assert_eq!(result.is_err(), refused, "{arguments}");
+            }
+        }
+    }
 
     #[test]
     fn files_that_are_one_and_devices_that_would_be_many_are_refused() {

@@ -24,12 +24,14 @@ pub use status::ExitStatus;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use crate::archive::{Document, Identity, Reserved};
+use crate::condition::{Condition, Miss};
 use crate::conninfo::{Target, Warning};
 use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::Error;
 use crate::init;
-use crate::plan::{InitPlan, Plan, RunPlan, ServerChoice, Text};
+use crate::plan::{InitPlan, KeepPlan, Plan, ReportPlan, RunPlan, ServerChoice, Text};
 use crate::program::Program;
 use crate::report;
 use crate::result::RunResult;
@@ -62,6 +64,7 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
             around.console.line(text.trim_end_matches('\n'));
             Ok(ExitStatus::Success)
         }
+        Plan::Report(plan) => report_runs(&plan, around),
         Plan::Init(plan) if plan.dry_run => Ok(print(&init::preview(&plan), around)),
         Plan::Init(plan) => {
             let signals = Signals::catch()?;
@@ -80,7 +83,7 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
 /// The server that the user named or left to the defaults, if it is to be one that is there.
 fn given_target(plan: &Plan) -> Option<&Target> {
     match plan {
-        Plan::Show(_) => None,
+        Plan::Show(_) | Plan::Report(_) => None,
         Plan::Init(plan) => Some(&plan.target),
         Plan::Run(plan) => match &plan.server {
             ServerChoice::Given(target) => Some(target),
@@ -121,6 +124,21 @@ fn unwritten(written: io::Result<()>, around: &mut Surroundings<'_>) -> Option<i
         .filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
 
+/// Prints what runs printed that are over.
+fn report_runs(plan: &ReportPlan, around: &mut Surroundings<'_>) -> Result<ExitStatus, Error> {
+    let mut text = Vec::new();
+    for (index, path) in plan.files.iter().enumerate() {
+        if plan.files.len() > 1 {
+            let gap = if index == 0 { "" } else { "\n" };
+            let _ = writeln!(text, "{gap}{}:", path.display());
+        }
+        let document = Document::read(path)?;
+        report::text::write_all(&document.into_result(), &mut text)
+            .expect("memory takes all bytes");
+    }
+    Ok(print(&String::from_utf8_lossy(&text), around))
+}
+
 fn initialise(
     mut plan: InitPlan,
     signals: &Signals,
@@ -146,11 +164,15 @@ fn run_benchmark(
     limits::allow_descriptors(&plan)?;
     log_files::check(&plan)?;
     report_seed(&plan, &around.console);
+    let keep = plan.keep.clone();
+    let reserved = keep.json.as_deref().map(Reserved::at).transpose()?;
+    let archive = reserved.map(|reserved| Archive { keep, reserved });
+    let conditions = plan.fail_if.clone();
     match &plan.server {
         ServerChoice::Given(target) => {
             let target = (**target).clone();
             let result = measure(plan, target, signals, around)?;
-            Ok(conclude(&result, around))
+            Ok(conclude(result, &conditions, archive, around))
         }
         ServerChoice::Temporary {
             cluster: cluster_plan,
@@ -161,7 +183,7 @@ fn run_benchmark(
             let target = cluster.target().presented_as(presentation);
             let measured = measure(plan, target, signals, around);
             // Said before the server is ended: should that fail, nothing measured is lost.
-            let status = measured.map(|result| conclude(&result, around));
+            let status = measured.map(|result| conclude(result, &conditions, archive, around));
             cluster::end(cluster, &cluster_plan, &around.console)?;
             status
         }
@@ -220,8 +242,57 @@ pub fn measure(
     })
 }
 
+/// Where the result goes, and what is noted with it.
+struct Archive {
+    keep: KeepPlan,
+    reserved: Reserved,
+}
+
+/// Prints the summary and what has to be said about it, and keeps the result.
+fn conclude(
+    result: RunResult,
+    conditions: &[Condition],
+    archive: Option<Archive>,
+    around: &mut Surroundings<'_>,
+) -> ExitStatus {
+    let status = judge(&result, conditions, tell(&result, around), around);
+    let Some(Archive { keep, reserved }) = archive else {
+        return status;
+    };
+    let began = result.measured.window.map(|window| window.begins);
+    let began = began.unwrap_or_else(|| around.clock.now());
+    let run = Identity::new(&keep, around.clock.unix_us(began));
+    match reserved.write(&Document::new(result, run, status.code())) {
+        Ok(()) => status,
+        Err(error) => {
+            around.console.error(&error.to_string());
+            status.or_failure()
+        }
+    }
+}
+
+/// Says which conditions the run meets, and gives its status.
+fn judge(
+    result: &RunResult,
+    conditions: &[Condition],
+    status: ExitStatus,
+    around: &Surroundings<'_>,
+) -> ExitStatus {
+    let misses: Vec<Miss> = conditions
+        .iter()
+        .filter_map(|condition| condition.miss(result))
+        .collect();
+    for miss in &misses {
+        around.console.error(&format!("failed by --fail-if {miss}"));
+    }
+    match status {
+        ExitStatus::Success if !misses.is_empty() => ExitStatus::ConditionMet,
+        status => status,
+    }
+}
+
 /// Prints the summary and what has to be said about it.
-fn conclude(result: &RunResult, around: &mut Surroundings<'_>) -> ExitStatus {
+fn tell(result: &RunResult, around: &mut Surroundings<'_>) -> ExitStatus {
     let summary = report::text::write_summary(result, around.stdout);
     let unwritten = unwritten(summary, around);
     if let Some(error) = &unwritten {
@@ -269,7 +340,7 @@ mod tests {
             console,
             clock,
         };
-        (conclude(result, &mut around), recording.text())
+        (tell(result, &mut around), recording.text())
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::{Error, Report};
 use crate::plan::{Partitioning, RunPlan, ServerChoice};
+use crate::program::Build;
 use crate::report;
 use crate::server::{self, Activity, ServerFacts};
 
@@ -42,7 +43,7 @@ pub(super) fn prepare(
         let _ = writeln!(
             stdout,
             "{}",
-            report::text::banner(plan.program, &server.version)
+            report::text::banner(plan.program, &Build::own(), &server.version)
         )
         .and_then(|()| stdout.flush());
         let (scale, partitions) = if plan.scripts.any_builtin {

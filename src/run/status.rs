@@ -13,6 +13,8 @@ pub enum ExitStatus {
     Failure,
     /// A client was aborted, so that the results are incomplete: 2.
     Aborted,
+    /// It meets a condition of `--fail-if`: 3.
+    ConditionMet,
     /// All went well: 0.
     Success,
 }
@@ -52,12 +54,24 @@ impl ExitStatus {
         ExitStatus::Success
     }
 
+    /// The same after something of our own went wrong, too.
+    pub fn or_failure(self) -> Self {
+        match self {
+            ExitStatus::Interrupted(_) => self,
+            ExitStatus::Failure
+            | ExitStatus::Aborted
+            | ExitStatus::ConditionMet
+            | ExitStatus::Success => ExitStatus::Failure,
+        }
+    }
+
     /// The number that the shell sees.
     pub fn code(self) -> u8 {
         match self {
             ExitStatus::Interrupted(signal) => signal.exit_code(),
             ExitStatus::Failure => 1,
             ExitStatus::Aborted => 2,
+            ExitStatus::ConditionMet => 3,
             ExitStatus::Success => 0,
         }
     }

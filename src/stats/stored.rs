@@ -14,7 +14,8 @@ use super::histogram::{Buckets, DIGITS, Sums};
 pub(super) struct StoredHistogram {
     count: u64,
     sum_ns: u128,
-    sum_of_squares_ns2: u128,
+    /// In digits: as a number it would be too long for most readers of JSON.
+    sum_of_squares_ns2: String,
     min_ns: u64,
     max_ns: u64,
     /// HDR V2, compressed, in base64; empty if there are no durations.
@@ -27,7 +28,7 @@ impl From<Histogram> for StoredHistogram {
         StoredHistogram {
             count: sums.count,
             sum_ns: sums.sum,
-            sum_of_squares_ns2: sums.sum_of_squares,
+            sum_of_squares_ns2: sums.sum_of_squares.to_string(),
             min_ns: if sums.count == 0 { 0 } else { sums.min },
             max_ns: sums.max,
             hdr_v2_deflate: if sums.count == 0 {
@@ -58,7 +59,10 @@ impl TryFrom<StoredHistogram> for Histogram {
         let sums = Sums {
             count: stored.count,
             sum: stored.sum_ns,
-            sum_of_squares: stored.sum_of_squares_ns2,
+            sum_of_squares: stored
+                .sum_of_squares_ns2
+                .parse()
+                .map_err(|_| "a histogram's sum of squares is no number".to_owned())?,
             min: stored.min_ns,
             max: stored.max_ns,
         };
@@ -111,7 +115,8 @@ mod tests {
             ("count", 3.into()),
             ("sum_ns", 100.into()),
             ("sum_ns", 3.into()),
-            ("sum_of_squares_ns2", 1_000.into()),
+            ("sum_of_squares_ns2", "1000".into()),
+            ("sum_of_squares_ns2", "-1".into()),
             ("min_ns", 7.into()),
             ("max_ns", u64::MAX.into()),
             ("hdr_v2_deflate", "".into()),

@@ -76,6 +76,17 @@ pub struct Asker {
     pub clients: u32,
 }
 
+/// The files that the `\values` commands of all scripts name.
+pub fn files(scripts: &ScriptSet) -> impl Iterator<Item = PathBuf> {
+    scripts.scripts.iter().flat_map(|weighted| {
+        let kinds = weighted.script.commands.iter().map(|command| &command.kind);
+        kinds.filter_map(|kind| match kind {
+            CommandKind::Values(values) => Some(beside(&weighted.script.name, &values.file)),
+            _ => None,
+        })
+    })
+}
+
 impl ValueSources {
     /// Reads the files that `scripts` name.
     ///

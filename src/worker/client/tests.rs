@@ -11,8 +11,8 @@ use crate::event::{
     TransactionRecord, TryEnd,
 };
 use crate::plan::{
-    LeadIn, Load, LogTime, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice, StopRule,
-    SummaryPlan, TriesPlan, Vacuum,
+    KeepPlan, LeadIn, Load, LogTime, OnError, Pacing, QueryMode, RunPlan, Seed, ServerChoice,
+    StopRule, SummaryPlan, TriesPlan, Vacuum,
 };
 use crate::program::Program;
 use crate::script::{Dialect, ScriptSetBuilder};
@@ -81,6 +81,8 @@ pub(in crate::worker) fn context(script: &str, load: Load) -> RunContext {
         intervals: None,
         tries: None,
         progress: None,
+        fail_if: Vec::new(),
+        keep: KeepPlan::default(),
         summary: SummaryPlan::default(),
         per_command: false,
         debug: false,

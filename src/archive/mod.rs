@@ -1,0 +1,290 @@
+//! Result files: a finished run as one JSON document, written whole or not at all, and read back.
+//!
+//! What a program of somebody else wants stands in `figures`, in units that the names tell. The rest
+//! is what the run consists of, from which every report can be made again.
+
+mod check;
+mod figures;
+mod hostile;
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Report};
+use crate::plan::KeepPlan;
+use crate::report;
+use crate::result::{Facts, Measured, RunResult};
+
+use figures::Figures;
+pub use hostile::drive_hostile;
+
+/// What a result file calls itself.
+const SCHEMA: &str = "pgmark-result";
+
+/// Raised when a field is taken away or means something else; new fields come without it.
+const SCHEMA_VERSION: u32 = 1;
+
+/// A run as it stands in a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Document {
+    schema: String,
+    schema_version: u32,
+    /// Which run it is.
+    pub run: Identity,
+    /// The exit status of the program that made it.
+    pub exit_code: u8,
+    figures: Figures,
+    facts: Facts,
+    measured: Measured,
+    /// Where the books do not balance, in words; empty if they do.
+    pub violations: Vec<String>,
+    /// What was warned of.
+    pub warnings: Vec<String>,
+}
+
+/// Which run it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Arguments of the program, those with a password masked.
+    pub command_line: Vec<String>,
+    /// `--label`; empty if none was given.
+    pub label: String,
+    /// `--tag`, in the order in which they were given.
+    pub tags: Vec<(String, String)>,
+    /// When the measured window began, or the run ended before it did: UTC, `2026-11-30T14:25:16.123456`.
+    pub started_utc: String,
+}
+
+impl Identity {
+    /// Of a run that `keep` says something of and that began at `started_unix_us` microseconds
+    /// since 1970.
+    pub fn new(keep: &KeepPlan, started_unix_us: u64) -> Self {
+        let micros = i64::try_from(started_unix_us).unwrap_or_default();
+        let moment = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
+        Identity {
+            command_line: keep.command_line.clone(),
+            label: keep.label.clone().unwrap_or_default(),
+            tags: keep.tags.clone(),
+            started_utc: moment
+                .to_zoned_datetime(TimeZone::UTC)
+                .strftime("%Y-%m-%dT%H:%M:%S%.6f")
+                .to_string(),
+        }
+    }
+}
+
+impl Document {
+    /// The document of a run that ended with this status.
+    pub fn new(result: RunResult, run: Identity, exit_code: u8) -> Self {
+        Document {
+            schema: SCHEMA.to_owned(),
+            schema_version: SCHEMA_VERSION,
+            run,
+            exit_code,
+            figures: Figures::of(&result),
+            violations: result.check_books(),
+            warnings: report::warnings(&result),
+            facts: result.facts,
+            measured: result.measured,
+        }
+    }
+
+    /// Reads the document at `path` and checks that a report can be made of it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be read, [`Error::Environment`] if it is none, or one of a later
+    /// version.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let cannot_read = |source| Error::io("read", path, source);
+        let mut text = String::new();
+        let file = File::open(path).map_err(cannot_read)?;
+        BufReader::new(file)
+            .read_to_string(&mut text)
+            .map_err(cannot_read)?;
+        Document::parse(&text).map_err(|problem| {
+            Error::Environment(
+                Report::new(format!(
+                    "\"{}\" is no result file that can be read: {problem}",
+                    path.display()
+                ))
+                .hint("A run writes one with --json."),
+            )
+        })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let head: Head = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if head.schema != SCHEMA {
+            return Err(format!("its schema is not {SCHEMA:?}"));
+        }
+        if head.schema_version > SCHEMA_VERSION {
+            return Err(format!(
+                "it has version {} of the schema, and this program knows {SCHEMA_VERSION}",
+                head.schema_version
+            ));
+        }
+        let document: Document = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        check::check(&document.facts, &document.measured)?;
+        Ok(document)
+    }
+
+    /// The run that it tells of.
+    pub fn into_result(self) -> RunResult {
+        RunResult {
+            facts: self.facts,
+            measured: self.measured,
+        }
+    }
+}
+
+/// What is looked at first, since the rest may be of another version.
+#[derive(Deserialize)]
+struct Head {
+    schema: String,
+    schema_version: u32,
+}
+
+/// A place for a result file, taken before the run so that it is known beforehand if there is none.
+/// What was there under the name stays until the file is complete; if none is written, it stays for
+/// good.
+#[derive(Debug)]
+pub struct Reserved {
+    path: PathBuf,
+    file: NamedTempFile,
+}
+
+impl Reserved {
+    /// Takes a place beside `path`, so that the file can be moved to its name in one step.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if nothing can be written there.
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        let directory = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            Some(_) | None => Path::new("."),
+        };
+        let file = tempfile::Builder::new()
+            .prefix(".pgmark-")
+            .suffix(".json")
+            .tempfile_in(directory)
+            .map_err(|source| Error::io("create", path, source))?;
+        Ok(Reserved {
+            path: path.to_owned(),
+            file,
+        })
+    }
+
+    /// Writes the document and gives it its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(self, document: &Document) -> Result<(), Error> {
+        let Reserved { path, file } = self;
+        write_to(&file, document)
+            .and_then(|()| give_permissions(file.as_file()))
+            .and_then(|()| file.as_file().sync_all())
+            .map_err(|source| Error::io("write", &path, source))?;
+        file.persist(&path)
+            .map(drop)
+            .map_err(|failed| Error::io("create", &path, failed.error))
+    }
+}
+
+fn write_to(file: &NamedTempFile, document: &Document) -> std::io::Result<()> {
+    let mut writer = BufWriter::new(file);
+    serde_json::to_writer_pretty(&mut writer, document)?;
+    writer.write_all(b"\n")?;
+    writer.flush()
+}
+
+/// A temporary file is for its owner alone; a result may be read by whoever may read new files.
+fn give_permissions(file: &File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mask = rustix::process::umask(rustix::fs::Mode::empty());
+    rustix::process::umask(mask);
+    let mode = 0o666 & !mask.bits();
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing;
+
+    fn identity() -> Identity {
+        let keep = KeepPlan {
+            label: Some("before".to_owned()),
+            tags: vec![("branch".to_owned(), "main".to_owned())],
+            ..KeepPlan::default()
+        };
+        Identity::new(&keep, 1_796_048_716_123_456)
+    }
+
+    fn text_of(result: &RunResult) -> String {
+        let mut text = Vec::new();
+        report::text::write_summary(result, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn what_is_read_back_gives_the_same_report() {
+        for (name, result) in testing::of_every_kind() {
+            let (text, warnings) = (text_of(&result), report::warnings(&result));
+            let written = serde_json::to_string(&Document::new(result, identity(), 0)).unwrap();
+            let read = Document::parse(&written).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(read.run, identity());
+            assert_eq!(read.warnings, warnings, "{name}");
+            let again = read.into_result();
+            assert_eq!(text_of(&again), text, "{name}");
+            assert_eq!(report::warnings(&again), warnings, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_moment_is_told_as_in_the_logs() {
+        assert_eq!(identity().started_utc, "2026-11-30T14:25:16.123456");
+    }
+
+    #[test]
+    fn a_file_is_complete_or_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.json");
+        std::fs::write(&path, "before").unwrap();
+        drop(Reserved::at(&path).unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+        let document = Document::new(testing::timed(), identity(), 0);
+        Reserved::at(&path).unwrap().write(&document).unwrap();
+        assert_eq!(Document::read(&path).unwrap().run, identity());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+        assert!(Reserved::at(&directory.path().join("no/run.json")).is_err());
+    }
+
+    #[test]
+    fn what_is_no_result_is_refused_with_the_reason() {
+        let document = Document::new(testing::timed(), identity(), 0);
+        let good = serde_json::to_value(&document).unwrap();
+        for (pointer, value, reason) in [
+            ("/schema", "other".into(), "its schema is not"),
+            ("/schema_version", 2.into(), "version 2 of the schema"),
+            ("/facts/clients", 9.into(), "clients"),
+            ("/measured/series/width_ns", 0.into(), "series"),
+            ("/measured/scripts", serde_json::json!([]), "scripts"),
+            (
+                "/facts/summary/percentiles",
+                serde_json::json!([200.0]),
+                "percentile",
+            ),
+        ] {
+            let mut changed = good.clone();
+            *changed.pointer_mut(pointer).expect("it is there") = value;
+            let problem = Document::parse(&changed.to_string()).expect_err(pointer);
+            assert!(problem.contains(reason), "{pointer}: {problem}");
+        }
+        assert!(Document::parse("{}").is_err());
+    }
+}
