@@ -317,7 +317,7 @@ impl Link {
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => receive_plain(self.socket.as_fd(), buffer),
-            Some(tls) => receive_encrypted(tls, self.socket.as_read(), buffer),
+            Some(tls) => receive_encrypted(tls, self.socket.as_fd(), buffer),
         }
     }
 
@@ -406,9 +406,23 @@ fn send_encrypted(
     }
 }
 
+/// A socket that is read from, and whether the last read has emptied it.
+struct Source<'a> {
+    socket: BorrowedFd<'a>,
+    drained: bool,
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = receive_plain(self.socket, buffer)?;
+        self.drained = length < buffer.len();
+        Ok(length)
+    }
+}
+
 /// Reads encrypted bytes and decrypts what is complete. 0 means that the peer has closed.
-fn read_record(tls: &mut tls::Session, mut socket: &mut dyn Read) -> io::Result<usize> {
-    let length = retry_interrupted(|| tls.connection.read_tls(&mut socket))?;
+fn read_record(tls: &mut tls::Session, source: &mut Source<'_>) -> io::Result<usize> {
+    let length = tls.connection.read_tls(source)?;
     let processed = tls.connection.process_new_packets();
     processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     Ok(length)
@@ -417,16 +431,27 @@ fn read_record(tls: &mut tls::Session, mut socket: &mut dyn Read) -> io::Result<
 /// Fills the buffer until it is full or the socket is drained, whatever sizes records have.
 fn receive_encrypted(
     tls: &mut tls::Session,
-    mut socket: &mut dyn Read,
+    socket: BorrowedFd<'_>,
     buffer: &mut [u8],
 ) -> io::Result<usize> {
+    let mut source = Source {
+        socket,
+        drained: false,
+    };
     let mut filled = 0;
     loop {
         match tls.connection.reader().read(&mut buffer[filled..]) {
             Ok(0) => return Ok(filled),
             Ok(length) => filled += length,
+            // As with a socket in plain, a read that was short need not be followed by one that is
+            // in vain.
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock && filled > 0 && source.drained =>
+            {
+                return Ok(filled);
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                match read_record(tls, &mut socket) {
+                match read_record(tls, &mut source) {
                     Ok(0) => return Ok(filled),
                     Ok(_) => {}
                     // What came before is handed out. A reset is told again, as an end.
