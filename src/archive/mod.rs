@@ -18,7 +18,7 @@ use tempfile::NamedTempFile;
 use crate::error::{Error, Report};
 use crate::plan::KeepPlan;
 use crate::report;
-use crate::result::{Facts, Measured, RunResult};
+use crate::result::{Facts, Measured, Place, RunResult};
 
 use figures::Figures;
 pub use hostile::drive_hostile;
@@ -41,6 +41,7 @@ pub struct Document {
     figures: Figures,
     facts: Facts,
     measured: Measured,
+    place: Option<Place>,
     /// Where the books do not balance, in words; empty if they do.
     pub violations: Vec<String>,
     /// What was warned of.
@@ -91,6 +92,7 @@ impl Document {
             warnings: report::warnings(&result),
             facts: result.facts,
             measured: result.measured,
+            place: result.place,
         }
     }
 
@@ -138,6 +140,7 @@ impl Document {
         RunResult {
             facts: self.facts,
             measured: self.measured,
+            place: self.place,
         }
     }
 }

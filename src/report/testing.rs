@@ -65,7 +65,11 @@ fn worker(busy_percent: u64) -> WorkerRecord {
 
 fn joined(facts: Facts, mut measured: Measured) -> RunResult {
     measured.workers = vec![worker(19), worker(12)];
-    RunResult { facts, measured }
+    RunResult {
+        facts,
+        measured,
+        place: None,
+    }
 }
 
 /// Four clients for five seconds; latencies differ from client to client.

@@ -5,9 +5,11 @@
 mod books;
 mod outages;
 mod pgbench;
+mod place;
 
 pub use outages::{Outage, Outages};
 pub use pgbench::{DerivedLatency, PgbenchFigures};
+pub use place::{Host, Place, ServerPlace, ServerSetting};
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -29,6 +31,8 @@ pub struct RunResult {
     pub facts: Facts,
     /// What was measured.
     pub measured: Measured,
+    /// Where, if the result is kept.
+    pub place: Option<Place>,
 }
 
 /// What was done and to what, as the plan and the server tell.
@@ -511,6 +515,7 @@ pub(crate) mod testing {
         RunResult {
             facts: facts(1, stop),
             measured: story.tell(),
+            place: None,
         }
     }
 }

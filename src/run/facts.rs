@@ -12,11 +12,12 @@ use crate::error::Error;
 use crate::plan::StopRule;
 use crate::program::{Build, Program};
 use crate::result::{
-    Connection, Facts, Measured, ScheduleFacts, ScriptFacts, ServerActivity, Transport,
+    Connection, Facts, Host, Measured, Place, ScheduleFacts, ScriptFacts, ServerActivity, Transport,
 };
 use crate::server::{self, Activity, ActivityDelta, ServerFacts};
 
 use super::Signals;
+use super::host::{self, ProcessorTimes};
 use super::lost_writes;
 use super::prepare::Prepared;
 use super::supervise::Ending;
@@ -82,6 +83,19 @@ pub(super) fn gather(
         logs_moments: plan.logs_moments(),
         wall_step_ns: run.clock.wall_step_ns(),
     }
+}
+
+/// Where the run took place, if the result is kept.
+pub(super) fn place(prepared: &Prepared) -> Option<Place> {
+    let before = prepared.place.as_ref()?;
+    let times = before.processors.zip(ProcessorTimes::now());
+    Some(Place {
+        host: Host {
+            steal_pct: times.and_then(|(before, now)| before.steal_pct(now)),
+            ..host::host()
+        },
+        server: before.server.clone(),
+    })
 }
 
 /// What was told once during the run and came more often.

@@ -6,6 +6,7 @@
 mod checkpoints;
 mod cluster;
 mod facts;
+mod host;
 mod limits;
 mod log_files;
 mod lost_writes;
@@ -235,10 +236,12 @@ pub fn measure(
     let logs = prepare::open_logs(&run, signals)?;
     let driven = threads::drive(&run, logs, &prepared.server, signals, &around.console)?;
     facts::tell_repeated(&run, &around.console);
+    let place = facts::place(&prepared);
     let facts = facts::gather(&run, &prepared, &driven, signals, &around.console);
     Ok(RunResult {
         facts,
         measured: driven.measured,
+        place,
     })
 }
 

@@ -11,8 +11,10 @@ use crate::error::{Error, Report};
 use crate::plan::{Partitioning, RunPlan, ServerChoice};
 use crate::program::Build;
 use crate::report;
+use crate::result::ServerPlace;
 use crate::server::{self, Activity, ServerFacts};
 
+use super::host::ProcessorTimes;
 use super::lost_writes::{self, History};
 use super::{Signals, Surroundings, password};
 
@@ -24,6 +26,14 @@ pub(super) struct Prepared {
     pub activity: Activity,
     /// Rows of the history, where lost writes are looked for.
     pub history: Option<History>,
+    /// Where the run takes place, if the result is kept.
+    pub place: Option<PlaceBefore>,
+}
+
+/// Where a run takes place, as it was before.
+pub(super) struct PlaceBefore {
+    pub server: ServerPlace,
+    pub processors: Option<ProcessorTimes>,
 }
 
 /// Looks at the server, says the banner, vacuums. The control connection is closed afterwards, so
@@ -37,6 +47,7 @@ pub(super) fn prepare(
 ) -> Result<Prepared, Error> {
     let mut client = password::connect(target, signals, &around.console)?;
     let console = around.console.clone();
+    let database = target.database.clone();
     let stdout = &mut *around.stdout;
     signals.cancelling(&mut client, |client| {
         let server = server::facts(client)?;
@@ -64,6 +75,10 @@ pub(super) fn prepare(
             partitions,
             activity,
             history: lost_writes::can_be_told(plan).then(|| server::history_rows(client)),
+            place: plan.keep.json.as_ref().map(|_| PlaceBefore {
+                server: server::place(client, &database),
+                processors: ProcessorTimes::now(),
+            }),
         })
     })
 }

@@ -6,6 +6,7 @@
 
 mod activity;
 mod before;
+mod place;
 mod waiting;
 
 use std::time::Duration;
@@ -15,6 +16,7 @@ use postgres::{Client, SimpleQueryRow};
 
 pub use self::activity::{Activity, ActivityDelta};
 pub use self::before::before;
+pub use self::place::place;
 pub use self::waiting::{ServerWaits, waits};
 use crate::console::Console;
 use crate::control::{rows, server_message};
