@@ -270,12 +270,15 @@ fn what_a_connection_begins_with_is_cancelled_when_the_run_ends() {
 
 #[test]
 fn a_file_that_may_not_grow_is_as_a_full_disk() {
-    under(Server::shared(), "ulimit -f 8")
+    let finished = under(Server::shared(), "ulimit -f 8")
         .args("-n -c 2 -t 2000 --log-file big.csv")
         .script("SELECT 1;")
         .run()
         .expect_status(1)
         .expect_stderr(&["could not write \"big.csv\"", "the run goes on without it"]);
+    // What is there is whole, to the last row.
+    let log = support::Log::read(&finished.path("big.csv"));
+    assert!((20..4_000).contains(&log.rows.len()), "{finished}");
 }
 
 #[test]

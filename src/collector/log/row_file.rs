@@ -205,7 +205,7 @@ impl RowFile {
         };
         let compressed = is_compressed(&self.path);
         match reserved.take() {
-            Ok(file) => self.go_on_with(Output::new(Box::new(file), compressed)),
+            Ok(file) => self.go_on_with(Output::of_file(file, compressed)),
             Err(error) => self.failure = Some(error),
         }
     }
@@ -221,7 +221,7 @@ impl RowFile {
             return;
         }
         match File::create(&path) {
-            Ok(file) => self.go_on_with(Output::new(Box::new(file), is_compressed(&path))),
+            Ok(file) => self.go_on_with(Output::of_file(file, is_compressed(&path))),
             Err(error) => self.failure = Some(error),
         }
     }
@@ -321,6 +321,8 @@ fn is_compressed(path: &Path) -> bool {
 /// Where bytes go, and what became of them. As a writer it never fails: after the first error it
 /// takes what it is given and drops it. No cell contains a line end, so lines are rows.
 struct Output {
+    /// For a file that is not compressed.
+    whole: Option<WholeLines>,
     sink: Sink,
     lines_taken: u64,
     failure: Option<io::Error>,
@@ -335,6 +337,32 @@ enum Sink {
     },
     /// There is no file, or none any more.
     None,
+}
+
+/// How far the lines of a file are whole.
+struct WholeLines {
+    /// The same file as the sink's.
+    file: File,
+    bytes_taken: u64,
+    bytes_whole: u64,
+}
+
+impl WholeLines {
+    fn note(&mut self, taken: &[u8]) {
+        if let Some(end) = taken.iter().rposition(|&byte| byte == b'\n') {
+            self.bytes_whole = self.bytes_taken + end as u64 + 1;
+        }
+        self.bytes_taken += taken.len() as u64;
+    }
+
+    /// Takes off a line that the file did not take whole: it would be read as a row.
+    fn cut(&self) {
+        let is_file = self.file.metadata().is_ok_and(|facts| facts.is_file());
+        if is_file && self.bytes_whole < self.bytes_taken {
+            // The failure is told anyway.
+            let _ = self.file.set_len(self.bytes_whole);
+        }
+    }
 }
 
 impl Write for Output {
@@ -365,9 +393,26 @@ impl Output {
         }
     }
 
+    /// Into a file, which keeps no line that it did not take whole.
+    fn of_file(file: File, compressed: bool) -> Self {
+        let whole = match compressed {
+            true => None,
+            false => file.try_clone().ok(),
+        };
+        Output {
+            whole: whole.map(|file| WholeLines {
+                file,
+                bytes_taken: 0,
+                bytes_whole: 0,
+            }),
+            ..Output::new(Box::new(file), compressed)
+        }
+    }
+
     /// One that drops everything.
     fn none() -> Self {
         Output {
+            whole: None,
             sink: Sink::None,
             lines_taken: 0,
             failure: None,
@@ -381,6 +426,11 @@ impl Output {
     fn attempt(&mut self, action: impl FnOnce(&mut Self) -> io::Result<()>) {
         if self.failure.is_none() {
             self.failure = action(self).err();
+        }
+        if self.failure.is_some()
+            && let Some(whole) = self.whole.take()
+        {
+            whole.cut();
         }
     }
 
@@ -405,6 +455,9 @@ impl Output {
                 Err(error) => return Err(error),
             };
             self.lines_taken += lines(&bytes[..taken]);
+            if let Some(whole) = &mut self.whole {
+                whole.note(&bytes[..taken]);
+            }
             bytes = &bytes[taken..];
         }
         Ok(())
