@@ -45,6 +45,9 @@ fn a_result_is_told_again_as_it_was_printed() {
         let settings = place["server"]["settings"].as_array().expect("a list");
         let fsync = settings.iter().find(|it| it["name"] == "fsync");
         assert_eq!(fsync.expect("it is set")["value"], "off");
+        // printf '\\set n random(1, 9)\nSELECT :n;\n' | sha256sum
+        let hash = "f7eb02796271f7e16bebc7546a7b411fdb5c5ebee0ff4369cb9d51973ce11370";
+        assert_eq!(document["facts"]["scripts"][0]["sha256"], hash);
         let figures = &document["figures"];
         assert_eq!(figures["processed"], finished.processed(), "{options}");
         let tps = figures["tps"].as_f64().expect("a number");

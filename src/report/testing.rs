@@ -45,6 +45,7 @@ fn script(description: &str, weight: u64) -> ScriptFacts {
         description: description.to_owned(),
         weight,
         commands: vec!["\\set aid 1".to_owned(), "SELECT :aid;".to_owned()],
+        sha256: String::new(),
     }
 }
 

@@ -143,6 +143,9 @@ pub struct ScriptFacts {
     pub weight: u64,
     /// Sources of its commands.
     pub commands: Vec<String>,
+    /// SHA-256 of these, each followed by a line end, in hexadecimal digits: scripts that are the
+    /// same but for comments and blanks between commands have the same.
+    pub sha256: String,
 }
 
 /// By what means clients connect.

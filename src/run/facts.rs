@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use postgres::Client;
+use sha2::{Digest, Sha256};
 
 use crate::conninfo::Endpoint;
 use crate::console::Console;
@@ -157,16 +158,29 @@ fn schedule_facts(run: &RunContext, measured: &Measured) -> Option<ScheduleFacts
 fn script_facts(run: &RunContext) -> Vec<ScriptFacts> {
     let scripts = run.plan.scripts.scripts.iter();
     scripts
-        .map(|weighted| ScriptFacts {
-            description: weighted.script.name.clone(),
-            weight: weighted.weight.into(),
-            commands: weighted
-                .script
-                .commands
-                .iter()
-                .map(|command| String::from_utf8_lossy(&command.text).into_owned())
-                .collect(),
+        .map(|weighted| {
+            let texts = weighted.script.commands.iter().map(|command| &command.text);
+            ScriptFacts {
+                description: weighted.script.name.clone(),
+                weight: weighted.weight.into(),
+                sha256: sha256_of_lines(texts.clone()),
+                commands: texts
+                    .map(|text| String::from_utf8_lossy(text).into_owned())
+                    .collect(),
+            }
         })
+        .collect()
+}
+
+fn sha256_of_lines(texts: impl Iterator<Item: AsRef<[u8]>>) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text);
+        hash.update(b"\n");
+    }
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
         .collect()
 }
 
