@@ -249,6 +249,7 @@ impl Collector {
             connections: self.connections,
             workers: self.workers,
             series: self.series,
+            course: None,
             outages: self.outages.map(|outages| outages.finish(ends)),
             logs,
         }

@@ -3,10 +3,12 @@
 //! Formats nothing and measures nothing.
 
 mod books;
+mod course;
 mod outages;
 mod pgbench;
 mod place;
 
+pub use course::{Course, Slice, SliceLatency};
 pub use outages::{Outage, Outages};
 pub use pgbench::{DerivedLatency, PgbenchFigures};
 pub use place::{Host, Place, ServerPlace, ServerSetting};
@@ -209,6 +211,9 @@ pub struct Measured {
     pub workers: Vec<WorkerRecord>,
     /// The window in points of time.
     pub series: Series,
+    /// The window second by second, if the result is kept.
+    #[serde(default)]
+    pub course: Option<Course>,
     /// Times in which clients had lost their connections; `None` where a loss ends the client.
     pub outages: Option<Outages>,
     /// What became of the log and the file of intervals, as far as they were written.

@@ -184,12 +184,21 @@ impl Histogram {
         self.sums.count - self.rank(percent)
     }
 
-    /// Nearest rank: ⌈percent/100 × n⌉, at least 1. The hair that is taken off keeps a product
-    /// like 0.999 × 1000 from being rounded up past the whole number that it is.
     fn rank(&self, percent: f64) -> u64 {
-        let exact = percent * self.sums.count as f64 / 100.0;
-        ((exact * (1.0 - 1e-12)).ceil() as u64).clamp(1.min(self.sums.count), self.sums.count)
+        rank(percent, self.sums.count)
     }
+
+    pub(super) fn buckets(&self) -> &Buckets {
+        &self.buckets
+    }
+}
+
+/// Nearest rank among `count`: ⌈percent/100 × count⌉, at least 1 if there are any. The hair that is
+/// taken off keeps a product like 0.999 × 1000 from being rounded up past the whole number that it
+/// is.
+pub(super) fn rank(percent: f64, count: u64) -> u64 {
+    let exact = percent * count as f64 / 100.0;
+    ((exact * (1.0 - 1e-12)).ceil() as u64).clamp(1.min(count), count)
 }
 
 impl Default for Histogram {

@@ -5,6 +5,7 @@ mod commands;
 mod errors;
 mod histogram;
 mod noise;
+mod packed;
 mod series;
 mod stored;
 
@@ -12,6 +13,7 @@ pub use commands::CommandStats;
 pub use errors::{ErrorKind, Errors};
 pub use histogram::Histogram;
 pub use noise::{Noise, Untold};
+pub use packed::PackedHistogram;
 pub use series::{Point, Series};
 
 use std::time::Duration;
