@@ -142,12 +142,28 @@ impl Default for SummaryPlan {
 pub struct KeepPlan {
     /// The result file (`--json`).
     pub json: Option<PathBuf>,
+    /// The file that gets a row of the summary (`--summary-csv`).
+    pub summary_csv: Option<PathBuf>,
+    /// The HDR interval log (`--hdr`).
+    pub hdr: Option<PathBuf>,
     /// `--label`.
     pub label: Option<String>,
     /// `--tag`, names and values.
     pub tags: Vec<(String, String)>,
     /// What was typed after the name of the program; what looks like a password is masked.
     pub command_line: Vec<String>,
+}
+
+impl KeepPlan {
+    /// Whether something is made of the run that shows how it went over time.
+    pub fn wants_course(&self) -> bool {
+        self.json.is_some()
+    }
+
+    /// Whether something is made of the run that tells where it took place.
+    pub fn wants_place(&self) -> bool {
+        self.json.is_some() || self.summary_csv.is_some()
+    }
 }
 
 /// The log of transactions (`-l`).

@@ -6,6 +6,8 @@
 mod check;
 mod figures;
 mod hostile;
+mod summary_file;
+mod summary_row;
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -22,6 +24,7 @@ use crate::result::{Facts, Measured, Place, RunResult};
 
 use figures::Figures;
 pub use hostile::drive_hostile;
+pub use summary_file::{SummaryFile, summary_table};
 
 /// What a result file calls itself.
 const SCHEMA: &str = "pgmark-result";
@@ -51,6 +54,9 @@ pub struct Document {
 /// Which run it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
+    /// Like that of no other run: when it began, and the number of its process.
+    #[serde(default)]
+    pub id: String,
     /// Arguments of the program, those with a password masked.
     pub command_line: Vec<String>,
     /// `--label`; empty if none was given.
@@ -67,14 +73,17 @@ impl Identity {
     pub fn new(keep: &KeepPlan, started_unix_us: u64) -> Self {
         let micros = i64::try_from(started_unix_us).unwrap_or_default();
         let moment = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
+        let started = moment.to_zoned_datetime(TimeZone::UTC);
         Identity {
+            id: format!(
+                "{}-{}",
+                started.strftime("%Y%m%dT%H%M%S%6f"),
+                std::process::id()
+            ),
             command_line: keep.command_line.clone(),
             label: keep.label.clone().unwrap_or_default(),
             tags: keep.tags.clone(),
-            started_utc: moment
-                .to_zoned_datetime(TimeZone::UTC)
-                .strftime("%Y-%m-%dT%H:%M:%S%.6f")
-                .to_string(),
+            started_utc: started.strftime("%Y-%m-%dT%H:%M:%S%.6f").to_string(),
         }
     }
 }

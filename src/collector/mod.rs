@@ -5,8 +5,12 @@
 //! [`Collector::take`], [`Collector::hear`] and [`Collector::finish`] are the whole of it;
 //! [`Collector::run`] only feeds them from channels.
 
+mod by_interval;
 mod console;
+mod course;
 mod intervals;
+mod keepers;
+mod listener;
 mod log;
 mod outages;
 mod progress;
@@ -14,7 +18,10 @@ mod progress;
 pub(crate) mod testing;
 mod timeline;
 
-pub use log::{Known, Log, LogContext, is_further_file, open_intervals, open_log, open_tries};
+pub use course::CourseKeeper;
+pub use keepers::Keepers;
+pub use listener::{Known, Listener};
+pub use log::{Log, LogContext, is_further_file, open_hdr, open_intervals, open_log, open_tries};
 pub use progress::Progress;
 
 use std::io::Write;
@@ -32,7 +39,7 @@ use crate::event::{
     ToCollector, TransactionRecord, WorkerRecord,
 };
 use crate::plan::{LeadIn, StopRule};
-use crate::result::{Connections, LogResult, Measured, Window};
+use crate::result::{Connections, Course, LogResult, Measured, Window};
 use crate::stats::{CommandStats, Series, Stats};
 use crate::time::{Clock, Timestamp};
 
@@ -70,7 +77,7 @@ pub struct Collector {
     plan: CollectorPlan,
     clock: Clock,
     console: Console,
-    logs: Vec<Box<dyn Log>>,
+    keepers: Keepers,
     logs_flushed_at: Timestamp,
     /// Every client has begun its part of the window, or is done.
     lead_in_over: bool,
@@ -98,11 +105,11 @@ const REDRAW: Duration = Duration::from_millis(200);
 const LOG_FLUSH: Duration = Duration::from_secs(1);
 
 impl Collector {
-    /// A collector that writes `logs` and says what it has to say on `stderr`.
+    /// A collector that lets `keepers` keep what they are for and says what it has to say on `stderr`.
     pub fn new(
         plan: CollectorPlan,
         clock: Clock,
-        logs: Vec<Box<dyn Log>>,
+        keepers: Keepers,
         stderr: Box<dyn Write + Send>,
     ) -> Self {
         let expected_end_ns = match plan.stop {
@@ -114,7 +121,7 @@ impl Collector {
         Collector {
             clock,
             console: Console::new(plan.program, stderr, live),
-            logs,
+            keepers,
             logs_flushed_at: Timestamp::ZERO,
             lead_in_over: plan.lead_in.total().is_zero(),
             begins: None,
@@ -196,26 +203,20 @@ impl Collector {
                     };
                     outages.begin_window(released, begins..ends);
                 }
-                self.logs
-                    .iter_mut()
-                    .for_each(|log| log.begin_window(begins));
+                self.keepers.hear(|keeper| keeper.begin_window(begins));
             }
             Announcement::WindowEnds(ends) => {
                 self.told_end = Some(self.told_end.map_or(ends, |earlier| earlier.min(ends)));
                 if let Some(outages) = &mut self.outages {
                     outages.end_window(ends);
                 }
-                self.logs.iter_mut().for_each(|log| log.end_window(ends));
+                self.keepers.hear(|keeper| keeper.end_window(ends));
             }
             Announcement::Checkpoints { at, begun } => {
-                self.logs
-                    .iter_mut()
-                    .for_each(|log| log.checkpoints(at, begun));
+                self.keepers.hear(|keeper| keeper.checkpoints(at, begun));
             }
             Announcement::CheckpointsUnknown => {
-                self.logs
-                    .iter_mut()
-                    .for_each(|log| log.checkpoints_unknown());
+                self.keepers.hear(|keeper| keeper.checkpoints_unknown());
             }
             Announcement::Message(message) => self.console.message(&message),
         }
@@ -226,7 +227,7 @@ impl Collector {
         let window = self.window();
         self.show_rest(window);
         self.console.clear();
-        let logs = self.finish_logs(window);
+        let (logs, course) = self.finish_keepers(window);
         let ends = window.map_or(Timestamp::MAX, |window| window.ends);
         self.connections.failed = self.clients.iter().map(|c| c.failed_connects(ends)).sum();
         let rows_for = window.unwrap_or(Window::EMPTY);
@@ -249,7 +250,7 @@ impl Collector {
             connections: self.connections,
             workers: self.workers,
             series: self.series,
-            course: None,
+            course,
             outages: self.outages.map(|outages| outages.finish(ends)),
             logs,
         }
@@ -264,7 +265,7 @@ impl Collector {
         for event in events.drain(..) {
             match event {
                 Event::Transaction(record) => self.transaction(worker, &record),
-                Event::Try(record) => self.logs.iter_mut().for_each(|log| log.tried(&record)),
+                Event::Try(record) => self.keepers.hear(|keeper| keeper.tried(&record)),
                 Event::Connection(span) => self.connection(span),
                 Event::Command(record) => self.command(&record),
                 Event::Loss(record) => {
@@ -289,9 +290,8 @@ impl Collector {
     }
 
     fn transaction(&mut self, worker: u32, record: &TransactionRecord) {
-        for log in &mut self.logs {
-            log.transaction(worker, record);
-        }
+        self.keepers
+            .hear(|keeper| keeper.transaction(worker, record));
         self.clients[record.client as usize].transaction(record);
         if let Some(outages) = &mut self.outages {
             outages.transaction(record);
@@ -337,9 +337,7 @@ impl Collector {
     }
 
     fn connection(&mut self, span: ConnectionRecord) {
-        for log in &mut self.logs {
-            log.connection(&span);
-        }
+        self.keepers.hear(|keeper| keeper.connection(&span));
         match span.kind {
             SpanKind::Connect => {
                 let time_ns = span.finished_at.nanos_since(span.started_at);
@@ -391,7 +389,7 @@ impl Collector {
         while let Some(closed) = self.intervals.as_mut().and_then(|i| i.close_next(known_ns)) {
             self.show(&closed);
         }
-        if self.logs.is_empty() {
+        if self.keepers.are_none() {
             return;
         }
         self.lead_in_over =
@@ -402,9 +400,7 @@ impl Collector {
             due_through: due_through.unwrap_or_default(),
             lead_in_over: self.lead_in_over,
         };
-        for log in &mut self.logs {
-            log.complete_through(known);
-        }
+        self.keepers.hear(|keeper| keeper.complete_through(known));
     }
 
     /// Shows what is left, up to the end of the window or of its last transaction.
@@ -475,33 +471,29 @@ impl Collector {
     fn tend_logs(&mut self, now: Timestamp) {
         if now != Timestamp::MAX && now - self.logs_flushed_at >= LOG_FLUSH {
             self.logs_flushed_at = now;
-            self.logs.iter_mut().for_each(|log| log.flush());
+            self.keepers.flush();
         }
         self.tell_new_failures();
     }
 
     /// A log that fails is told at once; what is measured goes on without it.
     fn tell_new_failures(&mut self) {
-        for log in &mut self.logs {
-            while let Some(failure) = log.new_failure() {
-                self.console.message(&Message {
-                    level: Level::Error,
-                    text: format!("{failure}; the run goes on without it"),
-                });
-            }
+        while let Some(failure) = self.keepers.new_failure() {
+            self.console.message(&Message {
+                level: Level::Error,
+                text: format!("{failure}; the run goes on without it"),
+            });
         }
     }
 
-    /// Without a run there is nothing to log, and the files stay as they were.
-    fn finish_logs(&mut self, window: Option<Window>) -> Vec<LogResult> {
+    /// Without a run there is nothing to keep, and the files stay as they were.
+    fn finish_keepers(&mut self, window: Option<Window>) -> (Vec<LogResult>, Option<Course>) {
         let Some(window) = window else {
-            return Vec::new();
+            return (Vec::new(), None);
         };
-        let ends = self.last_moment(window);
-        self.logs.iter_mut().for_each(|log| log.end(ends));
-        let results = self.logs.iter_mut().map(|log| log.finish()).collect();
+        let kept = self.keepers.finish(self.last_moment(window));
         self.tell_new_failures();
-        results
+        kept
     }
 }
 
@@ -756,7 +748,7 @@ mod tests {
         let mut collector = Collector::new(
             story.plan,
             Clock::manual(0),
-            Vec::new(),
+            Keepers::default(),
             Box::new(stderr.clone()),
         );
         let batch = |worker, from_ms, to_ms, through_ms| {
@@ -876,8 +868,12 @@ mod tests {
     fn messages_are_prefixed_by_their_level() {
         let stderr = Memory::default();
         let plan = Story::of_seconds(1, 1).plan;
-        let mut collector =
-            Collector::new(plan, Clock::manual(0), Vec::new(), Box::new(stderr.clone()));
+        let mut collector = Collector::new(
+            plan,
+            Clock::manual(0),
+            Keepers::default(),
+            Box::new(stderr.clone()),
+        );
         for (level, text) in [
             (Level::Error, "a"),
             (Level::Detail, "b"),
@@ -900,7 +896,7 @@ mod tests {
         let collector = Collector::new(
             story.plan,
             Clock::manual(0),
-            Vec::new(),
+            Keepers::default(),
             Box::new(story.stderr),
         );
         let events = vec![
@@ -939,7 +935,7 @@ mod tests {
         let collector = Collector::new(
             story.plan,
             Clock::manual(0),
-            Vec::new(),
+            Keepers::default(),
             Box::new(story.stderr),
         );
         let measured = collector.finish();

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{Collector, CollectorPlan, Log, LogContext, Progress};
+use super::{Collector, CollectorPlan, CourseKeeper, Keepers, Log, LogContext, Progress};
 use crate::event::testing::processed;
 use crate::event::{
     Announcement, Batch, ClientEnd, ClientRecord, CommandRecord, ConnectionRecord, Event, Phase,
@@ -95,6 +95,7 @@ pub(crate) fn transaction(from_ms: i64, to_ms: i64) -> TransactionRecord {
 pub(crate) struct Story {
     pub(crate) plan: CollectorPlan,
     pub(crate) logs: Vec<Box<dyn Log>>,
+    pub(crate) course: Option<CourseKeeper>,
     pub(crate) stderr: Memory,
     events: Vec<(Timestamp, Event)>,
     told_end: Option<Timestamp>,
@@ -119,6 +120,7 @@ impl Story {
                 progress: Progress::Silent,
             },
             logs: Vec::new(),
+            course: None,
             stderr: Memory::default(),
             events: Vec::new(),
             told_end: None,
@@ -213,7 +215,11 @@ impl Story {
     pub(crate) fn tell(mut self) -> Measured {
         self.events.sort_by_key(|(moment, _)| *moment);
         let clock = Clock::manual(0);
-        let mut collector = Collector::new(self.plan, clock, self.logs, Box::new(self.stderr));
+        let keepers = Keepers {
+            logs: self.logs,
+            course: self.course,
+        };
+        let mut collector = Collector::new(self.plan, clock, keepers, Box::new(self.stderr));
         let batch = |events, complete_through| {
             ToCollector::Batch(Batch {
                 worker: 0,

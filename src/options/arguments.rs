@@ -243,6 +243,12 @@ pub(super) struct Keep {
     /// Write the whole result to this file as JSON when the run is over, replacing it; pgmark report reads it; no such file by default.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Append a CSV row with the figures of the run to this file when it is over, with a header if the file is new; several runs may do so at once; no such file by default.
+    #[arg(long, value_name = "FILE")]
+    pub summary_csv: Option<PathBuf>,
+    /// Write an HDR interval log to this file, replacing it: the latencies of each second of the measured window, for programs that read HDR histograms; no such file by default.
+    #[arg(long, value_name = "FILE")]
+    pub hdr: Option<PathBuf>,
     /// Call the run like this in the result; no name by default.
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,

@@ -385,6 +385,8 @@ fn keep(arguments: &Arguments, typed: &Typed<'_>) -> KeepPlan {
     };
     KeepPlan {
         json: arguments.keep.json.clone(),
+        summary_csv: arguments.keep.summary_csv.clone(),
+        hdr: arguments.keep.hdr.clone(),
         label: arguments.keep.label.clone(),
         tags: arguments.keep.tag.clone(),
         command_line: typed.words.iter().map(masked).collect(),

@@ -57,6 +57,8 @@ const OPTIONS: &[(&str, &[Mode], &[Mode])] = &[
     ("interval-csv", RUNS, NEVER),
     ("jobs", ALWAYS, RUNS),
     ("json", RUNS, NEVER),
+    ("summary-csv", RUNS, NEVER),
+    ("hdr", RUNS, NEVER),
     ("label", RUNS, NEVER),
     ("latency-limit", RUNS, RUNS),
     ("latency-percentiles", RUNS, NEVER),

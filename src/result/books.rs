@@ -63,6 +63,10 @@ impl RunResult {
                 books.same("transactions in the intervals", transactions, recorded);
             }
             LoggedRows::Tries { tries } => books.same("rows of the log of tries", rows, tries),
+            LoggedRows::IntervalsOfProcessed { transactions } => {
+                let processed = self.measured.total.processed;
+                books.same("transactions in the HDR log", transactions, processed);
+            }
             LoggedRows::IntervalsOfAttempted { transactions } => {
                 books.same("transactions in the intervals", transactions, attempted);
             }

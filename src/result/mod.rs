@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::error::Signal;
 use crate::event::{ClientEnd, WorkerRecord};
@@ -148,6 +149,19 @@ pub struct ScriptFacts {
     /// SHA-256 of these, each followed by a line end, in hexadecimal digits: scripts that are the
     /// same but for comments and blanks between commands have the same.
     pub sha256: String,
+}
+
+/// SHA-256 of texts, each followed by a line end, in hexadecimal digits.
+pub fn sha256_of_lines(texts: impl Iterator<Item: AsRef<[u8]>>) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text);
+        hash.update(b"\n");
+    }
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// By what means clients connect.
@@ -349,6 +363,11 @@ pub enum LoggedRows {
     Tries {
         /// How many there were.
         tries: u64,
+    },
+    /// Intervals of the window with the latencies of processed transactions.
+    IntervalsOfProcessed {
+        /// How many transactions are in the rows.
+        transactions: u64,
     },
     /// Intervals in pgbench's format.
     IntervalsOfAttempted {

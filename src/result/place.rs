@@ -14,6 +14,9 @@ pub struct Place {
 /// A machine, as far as the kernel tells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
+    /// What it calls itself.
+    #[serde(default)]
+    pub name: String,
     /// The model of its processors.
     pub cpu: String,
     /// Processors that the program may use.

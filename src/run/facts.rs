@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use postgres::Client;
-use sha2::{Digest, Sha256};
 
 use crate::conninfo::Endpoint;
 use crate::console::Console;
@@ -13,7 +12,8 @@ use crate::error::Error;
 use crate::plan::StopRule;
 use crate::program::{Build, Program};
 use crate::result::{
-    Connection, Facts, Host, Measured, Place, ScheduleFacts, ScriptFacts, ServerActivity, Transport,
+    Connection, Facts, Host, Measured, Place, ScheduleFacts, ScriptFacts, ServerActivity,
+    Transport, sha256_of_lines,
 };
 use crate::server::{self, Activity, ActivityDelta, ServerFacts};
 
@@ -169,18 +169,6 @@ fn script_facts(run: &RunContext) -> Vec<ScriptFacts> {
                     .collect(),
             }
         })
-        .collect()
-}
-
-fn sha256_of_lines(texts: impl Iterator<Item: AsRef<[u8]>>) -> String {
-    let mut hash = Sha256::new();
-    for text in texts {
-        hash.update(text);
-        hash.update(b"\n");
-    }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
         .collect()
 }
 

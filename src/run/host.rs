@@ -43,14 +43,15 @@ impl ProcessorTimes {
 /// The machine, but for what happened during a run.
 pub(super) fn host() -> Host {
     let uname = rustix::system::uname();
-    let [system, release] =
-        [uname.sysname(), uname.release()].map(|text| text.to_string_lossy().into_owned());
+    let [name, system, release] = [uname.nodename(), uname.sysname(), uname.release()]
+        .map(|text| text.to_string_lossy().into_owned());
     let value = |file: &str, name: &str| {
         let text = fs::read_to_string(file).unwrap_or_default();
         field(&text, name).unwrap_or_default().to_owned()
     };
     let memory = value("/proc/meminfo", "MemTotal");
     Host {
+        name,
         cpu: value("/proc/cpuinfo", "model name"),
         processors: std::thread::available_parallelism().map_or(0, |count| count.get() as u32),
         memory_kb: memory

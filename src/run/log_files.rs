@@ -35,7 +35,9 @@ pub(super) fn check(plan: &RunPlan) -> Result<(), Error> {
         .into_iter()
         .chain(intervals)
         .chain(tries)
+        .chain(&plan.keep.hdr)
         .chain(&plan.keep.json)
+        .chain(&plan.keep.summary_csv)
         .collect();
     refuse_inputs(&paths, plan)?;
     for (place, path) in paths.iter().enumerate() {
@@ -118,7 +120,13 @@ mod tests {
         fs::write(at("keys.csv"), "id\n1\n").unwrap();
         fs::write(at("mine.sql"), "\\values keys.csv\nSELECT :id;").unwrap();
         for (output, refused) in [("mine.sql", true), ("keys.csv", true), ("log.csv", false)] {
-            for option in ["--log-file", "--interval-csv", "--json"] {
+            for option in [
+                "--log-file",
+                "--interval-csv",
+                "--json",
+                "--summary-csv",
+                "--hdr",
+            ] {
                 let arguments = format!("-n -f {} {option} {}", at("mine.sql"), at(output));
                 let result = check(&run_plan(&arguments));
                 assert_eq!(result.is_err(), refused, "{arguments}");

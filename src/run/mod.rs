@@ -7,6 +7,7 @@ mod checkpoints;
 mod cluster;
 mod facts;
 mod host;
+mod keeping;
 mod limits;
 mod log_files;
 mod lost_writes;
@@ -25,14 +26,15 @@ pub use status::ExitStatus;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use crate::archive::{Document, Identity, Reserved};
+use self::keeping::Keeping;
+use crate::archive::Document;
 use crate::condition::{Condition, Miss};
 use crate::conninfo::{Target, Warning};
 use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::Error;
 use crate::init;
-use crate::plan::{InitPlan, KeepPlan, Plan, ReportPlan, RunPlan, ServerChoice, Text};
+use crate::plan::{InitPlan, Plan, ReportPlan, RunPlan, ServerChoice, Text};
 use crate::program::Program;
 use crate::report;
 use crate::result::RunResult;
@@ -165,15 +167,13 @@ fn run_benchmark(
     limits::allow_descriptors(&plan)?;
     log_files::check(&plan)?;
     report_seed(&plan, &around.console);
-    let keep = plan.keep.clone();
-    let reserved = keep.json.as_deref().map(Reserved::at).transpose()?;
-    let archive = reserved.map(|reserved| Archive { keep, reserved });
+    let keeping = Keeping::open(&plan.keep)?;
     let conditions = plan.fail_if.clone();
     match &plan.server {
         ServerChoice::Given(target) => {
             let target = (**target).clone();
             let result = measure(plan, target, signals, around)?;
-            Ok(conclude(result, &conditions, archive, around))
+            Ok(conclude(result, &conditions, keeping, around))
         }
         ServerChoice::Temporary {
             cluster: cluster_plan,
@@ -184,7 +184,7 @@ fn run_benchmark(
             let target = cluster.target().presented_as(presentation);
             let measured = measure(plan, target, signals, around);
             // Said before the server is ended: should that fail, nothing measured is lost.
-            let status = measured.map(|result| conclude(result, &conditions, archive, around));
+            let status = measured.map(|result| conclude(result, &conditions, keeping, around));
             cluster::end(cluster, &cluster_plan, &around.console)?;
             status
         }
@@ -233,8 +233,8 @@ pub fn measure(
         around.clock.clone(),
     ));
     run.read_encryption_files();
-    let logs = prepare::open_logs(&run, signals)?;
-    let driven = threads::drive(&run, logs, &prepared.server, signals, &around.console)?;
+    let keepers = prepare::open_keepers(&run, signals)?;
+    let driven = threads::drive(&run, keepers, &prepared.server, signals, &around.console)?;
     facts::tell_repeated(&run, &around.console);
     let place = facts::place(&prepared);
     let facts = facts::gather(&run, &prepared, &driven, signals, &around.console);
@@ -245,32 +245,24 @@ pub fn measure(
     })
 }
 
-/// Where the result goes, and what is noted with it.
-struct Archive {
-    keep: KeepPlan,
-    reserved: Reserved,
-}
-
 /// Prints the summary and what has to be said about it, and keeps the result.
 fn conclude(
     result: RunResult,
     conditions: &[Condition],
-    archive: Option<Archive>,
+    keeping: Keeping,
     around: &mut Surroundings<'_>,
 ) -> ExitStatus {
     let status = judge(&result, conditions, tell(&result, around), around);
-    let Some(Archive { keep, reserved }) = archive else {
-        return status;
-    };
     let began = result.measured.window.map(|window| window.begins);
     let began = began.unwrap_or_else(|| around.clock.now());
-    let run = Identity::new(&keep, around.clock.unix_us(began));
-    match reserved.write(&Document::new(result, run, status.code())) {
-        Ok(()) => status,
-        Err(error) => {
-            around.console.error(&error.to_string());
-            status.or_failure()
-        }
+    let run = keeping.identity(around.clock.unix_us(began));
+    let unwritten = keeping.write(&Document::new(result, run, status.code()));
+    for error in &unwritten {
+        around.console.error(&error.to_string());
+    }
+    match unwritten.is_empty() {
+        true => status,
+        false => status.or_failure(),
     }
 }
 

@@ -3,7 +3,9 @@
 //!
 //! All of it may wait for ever, so that a signal ends each of the waits.
 
-use crate::collector::{Log, LogContext, open_intervals, open_log, open_tries};
+use crate::collector::{
+    CourseKeeper, Keepers, LogContext, open_hdr, open_intervals, open_log, open_tries,
+};
 use crate::conninfo::Target;
 use crate::console::Console;
 use crate::context::RunContext;
@@ -75,7 +77,7 @@ pub(super) fn prepare(
             partitions,
             activity,
             history: lost_writes::can_be_told(plan).then(|| server::history_rows(client)),
-            place: plan.keep.json.as_ref().map(|_| PlaceBefore {
+            place: plan.keep.wants_place().then(|| PlaceBefore {
                 server: server::place(client, &database),
                 processors: ProcessorTimes::now(),
             }),
@@ -105,20 +107,31 @@ fn warn_of_ignored_scale(plan: &RunPlan, found: u64, console: &Console) {
 
 /// Creates the files that are written while the run goes on, before anything is measured. That may
 /// take its time: a named pipe waits for its reader.
-pub(super) fn open_logs(run: &RunContext, signals: &Signals) -> Result<Vec<Box<dyn Log>>, Error> {
-    let (log, intervals) = (run.plan.log.clone(), run.plan.intervals.clone());
-    let tries = run.plan.tries.clone();
-    if log.is_none() && intervals.is_none() && tries.is_none() {
-        return Ok(Vec::new());
-    }
+pub(super) fn open_keepers(run: &RunContext, signals: &Signals) -> Result<Keepers, Error> {
     let context = log_context(run);
+    let course = run
+        .plan
+        .keep
+        .wants_course()
+        .then(|| CourseKeeper::new(&context));
+    let (log, intervals) = (run.plan.log.clone(), run.plan.intervals.clone());
+    let (tries, hdr) = (run.plan.tries.clone(), run.plan.keep.hdr.clone());
+    if log.is_none() && intervals.is_none() && tries.is_none() && hdr.is_none() {
+        return Ok(Keepers {
+            logs: Vec::new(),
+            course,
+        });
+    }
     let opened = signals.beside(None, move || {
         let log = log.map(|log| open_log(&log, &context));
         let intervals = intervals.map(|intervals| open_intervals(&intervals, &context));
         let tries = tries.map(|tries| open_tries(&tries, &context));
-        log.into_iter().chain(intervals).chain(tries).collect()
+        let hdr = hdr.map(|path| open_hdr(&path, &context));
+        let logs = log.into_iter().chain(intervals).chain(tries).chain(hdr);
+        logs.collect::<Result<Vec<_>, Error>>()
     })?;
-    opened.expect("there is no bound")
+    let logs = opened.expect("there is no bound")?;
+    Ok(Keepers { logs, course })
 }
 
 fn log_context(run: &RunContext) -> LogContext {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select, unbounded};
 
-use crate::collector::{Collector, CollectorPlan, Log, Progress};
+use crate::collector::{Collector, CollectorPlan, Keepers, Progress};
 use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::{Error, Report as Problem, Signal};
@@ -46,7 +46,7 @@ pub(super) struct Driven {
 /// error if there was no run, or the user did not wait for what it measured.
 pub(super) fn drive(
     run: &Arc<RunContext>,
-    logs: Vec<Box<dyn Log>>,
+    keepers: Keepers,
     server: &ServerFacts,
     signals: &Signals,
     console: &Console,
@@ -60,7 +60,7 @@ pub(super) fn drive(
 
     let workers = set_up_workers(run, &control, &notices, reports, emptied)?;
     let wakers: Vec<_> = workers.iter().map(Worker::waker).collect();
-    let collector = collector(run, logs, console);
+    let collector = collector(run, keepers, console);
     let collected = spawn_collector(collector, incoming, told, returns)?;
     let threads = start_all(workers, &control, &run.clock, |worker| {
         spawn_worker(worker, notices.clone())
@@ -124,7 +124,7 @@ fn await_collector(
     Ok(collected.recv_timeout(LAST_FLUSH).ok())
 }
 
-fn collector(run: &RunContext, logs: Vec<Box<dyn Log>>, console: &Console) -> Collector {
+fn collector(run: &RunContext, keepers: Keepers, console: &Console) -> Collector {
     let plan = CollectorPlan {
         program: run.plan.program.name(),
         clients: run.plan.load.clients,
@@ -151,7 +151,7 @@ fn collector(run: &RunContext, logs: Vec<Box<dyn Log>>, console: &Console) -> Co
             None => Progress::Silent,
         },
     };
-    Collector::new(plan, run.clock.clone(), logs, Box::new(console.stream()))
+    Collector::new(plan, run.clock.clone(), keepers, Box::new(console.stream()))
 }
 
 /// The collector on a thread of its own; what it measured comes over the channel in the end.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::stored::StoredHistogram;
+use super::stored::{StoredHistogram, encoded};
 
 /// Significant decimal digits that the histogram keeps: a value differs from the middle of its
 /// bucket by less than 0.05 %.
@@ -182,6 +182,11 @@ impl Histogram {
     /// How many durations rank above the percentile of nearest rank for `percent`.
     pub fn samples_beyond(&self, percent: f64) -> u64 {
         self.sums.count - self.rank(percent)
+    }
+
+    /// HDR V2, compressed, in base64.
+    pub fn to_hdr_v2_deflate(&self) -> String {
+        encoded(&self.buckets)
     }
 
     fn rank(&self, percent: f64) -> u64 {

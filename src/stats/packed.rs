@@ -2,11 +2,12 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::Deserializer;
 use serde::{Deserialize, Serialize};
 
 use super::Histogram;
 use super::histogram::Buckets;
+use super::stored::encoded;
 
 /// Significant decimal digits that are kept: a duration differs from the middle of its bucket by
 /// less than half a percent.
@@ -59,11 +60,7 @@ impl PackedHistogram {
         if buckets.is_empty() {
             return PackedHistogram::default();
         }
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(&buckets, &mut bytes)
-            .expect("counts of a run fit into the format, and memory takes all bytes");
-        PackedHistogram(BASE64_STANDARD.encode(bytes))
+        PackedHistogram(encoded(&buckets))
     }
 }
 

@@ -40,7 +40,8 @@ impl From<Histogram> for StoredHistogram {
     }
 }
 
-fn encoded(buckets: &Buckets) -> String {
+/// HDR V2, compressed, in base64.
+pub(super) fn encoded(buckets: &Buckets) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
         .serialize(buckets, &mut bytes)

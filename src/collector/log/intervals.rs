@@ -1,25 +1,14 @@
 //! The file of intervals: a CSV row for each, all scripts together, then, where there are several, a
-//! row for each script. Every transaction is in exactly one interval: the one in which it ended, or
-//! the last of its phase, if it outlasted that. Under a rate it was due in the one that its slot is
-//! in, for which rows wait until every client has told of its later slots, but not for ever; with a
-//! time to run, the schedule itself says what was due in all scripts together, taken or not.
+//! row for each script.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::row::phase;
 use super::row_file::RowFile;
 use super::text::{Cells, script_cells, signed_micros};
-use super::{Known, Log, LogContext};
-use crate::collector::intervals::{Interval, Intervals, Kept};
-use crate::collector::nanos;
-use crate::event::{ConnectionRecord, Phase, SpanKind, TransactionRecord};
-use crate::plan::StopRule;
+use super::{Log, LogContext};
+use crate::collector::by_interval::{ByInterval, ClosedInterval, InScript, IntervalSink};
 use crate::result::LoggedRows;
-use crate::schedule::{Schedule, Slots};
-use crate::stats::Stats;
-use crate::time::Timestamp;
 
 /// A column: its name in the header, and what a row has in it.
 type Column = (&'static str, fn(&mut Cells, &Row<'_>));
@@ -27,49 +16,53 @@ type Column = (&'static str, fn(&mut Cells, &Row<'_>));
 /// The columns in their order. Header and rows both come from here.
 const COLUMNS: [Column; 21] = [
     ("interval_start_us", |cells, row| {
-        cells.integer(row.start_us)
+        cells.integer(signed_micros(row.closed.start_ns))
     }),
     ("interval_us", |cells, row| {
-        cells.micros(row.interval.length_ns)
+        cells.micros(row.closed.length_ns)
     }),
     ("phase", |cells, row| {
-        cells.text(phase(row.phase).as_bytes())
+        cells.text(phase(row.closed.phase).as_bytes())
     }),
     ("script", |cells, row| cells.text(row.script)),
     ("clients_connected", |cells, row| {
-        cells.integer(row.connected)
+        cells.integer(row.closed.connected)
     }),
-    ("due", |cells, row| cells.count(row.due)),
-    ("processed", |cells, row| cells.count(row.stats.processed)),
-    ("failed", |cells, row| cells.count(row.stats.failed.total())),
-    ("skipped", |cells, row| cells.count(row.stats.skipped)),
+    ("due", |cells, row| cells.count(row.kept.due)),
+    ("processed", |cells, row| {
+        cells.count(row.kept.stats.processed)
+    }),
+    ("failed", |cells, row| {
+        cells.count(row.kept.stats.failed.total())
+    }),
+    ("skipped", |cells, row| cells.count(row.kept.stats.skipped)),
     ("aborted", |cells, row| {
-        cells.count(row.stats.aborted.total())
+        cells.count(row.kept.stats.aborted.total())
     }),
     ("lost", |cells, row| {
-        cells.count(row.stats.aborted.connection_lost)
+        cells.count(row.kept.stats.aborted.connection_lost)
     }),
-    ("retries", |cells, row| cells.count(row.stats.retries)),
+    ("retries", |cells, row| cells.count(row.kept.stats.retries)),
     ("tps", |cells, row| {
-        cells.six_decimals(row.interval.per_second(row.stats.processed));
+        cells.six_decimals(row.closed.per_second(row.kept.stats.processed));
     }),
     ("latency_avg_us", |cells, row| {
-        cells.six_decimals(row.stats.latency.mean_ns() / 1e3);
+        cells.six_decimals(row.kept.stats.latency.mean_ns() / 1e3);
     }),
     ("p50_us", |cells, row| {
-        cells.micros(row.stats.latency.percentile_ns(50.0))
+        cells.micros(row.kept.stats.latency.percentile_ns(50.0))
     }),
     ("p90_us", |cells, row| {
-        cells.micros(row.stats.latency.percentile_ns(90.0))
+        cells.micros(row.kept.stats.latency.percentile_ns(90.0))
     }),
     ("p99_us", |cells, row| {
-        cells.micros(row.stats.latency.percentile_ns(99.0))
+        cells.micros(row.kept.stats.latency.percentile_ns(99.0))
     }),
     ("max_us", |cells, row| {
-        cells.micros(row.stats.latency.max_ns())
+        cells.micros(row.kept.stats.latency.max_ns())
     }),
     ("lag_avg_us", |cells, row| {
-        cells.six_decimals(row.stats.lag_mean_ns() / 1e3);
+        cells.six_decimals(row.kept.stats.lag_mean_ns() / 1e3);
     }),
     ("connects", |cells, row| cells.count(row.connects)),
     ("checkpoint", |cells, row| match row.checkpoints {
@@ -78,26 +71,15 @@ const COLUMNS: [Column; 21] = [
     }),
 ];
 
-/// Intervals by which rows stay behind, at most, for transactions that were due in them and are
-/// still under way. What takes longer counts as due in the first interval that is not written yet.
-const HELD_INTERVALS: u64 = 10;
-
 /// The name of the row of all scripts.
 const ALL: &[u8] = b"all";
 
 /// What a row is made from.
 struct Row<'a> {
-    interval: &'a Interval<InInterval>,
-    /// Its beginning, counted from that of the window.
-    start_us: i64,
-    phase: Phase,
+    closed: &'a ClosedInterval,
     script: &'a [u8],
-    /// Transactions that were due in the interval.
-    due: u64,
-    /// Those that ended in it.
-    stats: &'a Stats,
-    /// Clients that were connected at the end of the interval.
-    connected: i64,
+    /// Of all scripts, or of this one.
+    kept: &'a InScript,
     /// Connections made in it. They belong to no script.
     connects: u64,
     /// Checkpoints that the server was seen to begin in it, if it was looked at. They belong to no
@@ -106,107 +88,15 @@ struct Row<'a> {
 }
 
 /// The file of intervals being written.
-pub struct IntervalLog {
+pub type IntervalLog = ByInterval<IntervalRows>;
+
+/// Rows of intervals.
+pub struct IntervalRows {
     file: [RowFile; 1],
     cells: Cells,
     scripts: Vec<Vec<u8>>,
-    interval_ns: u64,
-    /// When transactions are due; without it, when they end.
-    schedule: Option<Arc<Schedule>>,
-    /// The slots of the window that lie after the rows that were written.
-    slots: Option<Slots>,
-    /// The phases in their order, whatever their length.
-    parts: [Part; 3],
-    window_begins: Option<Timestamp>,
-    /// How long the window is to be, and when it ends as far as that is known: who disconnects
-    /// after that does so because the run is over.
-    window_length: Option<Duration>,
-    window_ends: Timestamp,
-    connected: i64,
-    checkpoints: Checkpoints,
     /// Transactions in all rows so far.
     transactions: u64,
-}
-
-/// The server's checkpoints, as far as they are in no row yet.
-#[derive(Default)]
-struct Checkpoints {
-    /// The server tells how many there were.
-    known: bool,
-    /// When some were seen to have begun, and how many.
-    seen: VecDeque<(Timestamp, u64)>,
-}
-
-impl Checkpoints {
-    /// Those that were seen up to the end of an interval and not taken before.
-    fn take_until(&mut self, ends: Timestamp) -> Option<u64> {
-        let mut begun = 0;
-        while self.seen.front().is_some_and(|(at, _)| *at <= ends) {
-            begun += self.seen.pop_front().map_or(0, |(_, some)| some);
-        }
-        (self.known || begun > 0).then_some(begun)
-    }
-}
-
-/// A phase of the run.
-struct Part {
-    phase: Phase,
-    /// From its beginning to that of the window, ns.
-    before_window_ns: u64,
-    /// Its length, ns; known beforehand but for the window itself.
-    length_ns: Option<u64>,
-    intervals: Intervals<InInterval>,
-    /// The latest moment at which something was kept, counted from the beginning of the phase, ns.
-    latest_ns: u64,
-}
-
-/// What is kept of an interval.
-#[derive(Default)]
-struct InInterval {
-    /// By script, as far as there was something.
-    scripts: Vec<OfScript>,
-    connects: u64,
-    /// Clients that connected less those that disconnected.
-    connected: i64,
-}
-
-/// What is kept of a script in an interval.
-#[derive(Default)]
-struct OfScript {
-    due: u64,
-    stats: Stats,
-}
-
-impl OfScript {
-    fn merge(&mut self, other: &Self) {
-        self.due += other.due;
-        self.stats.merge(&other.stats);
-    }
-}
-
-impl Kept for InInterval {
-    fn merge(&mut self, other: &Self) {
-        for (index, theirs) in other.scripts.iter().enumerate() {
-            self.script(index).merge(theirs);
-        }
-        self.connects += other.connects;
-        self.connected += other.connected;
-    }
-}
-
-impl InInterval {
-    fn script(&mut self, index: usize) -> &mut OfScript {
-        if self.scripts.len() <= index {
-            self.scripts.resize_with(index + 1, OfScript::default);
-        }
-        &mut self.scripts[index]
-    }
-
-    fn total(&self) -> OfScript {
-        let mut total = OfScript::default();
-        self.scripts.iter().for_each(|script| total.merge(script));
-        total
-    }
 }
 
 impl IntervalLog {
@@ -217,112 +107,36 @@ impl IntervalLog {
 
     /// Rows of intervals of `length` into `file`, which has its header already.
     pub(super) fn new(file: RowFile, length: Duration, context: &LogContext) -> Self {
-        let window_length = match context.stop {
-            StopRule::Time(whole) => Some(whole),
-            StopRule::Transactions(_) => None,
-        };
-        let window_ns = window_length.map(nanos);
-        let interval_ns = nanos(length).max(1);
-        let (ramp_ns, warmup_ns) = (nanos(context.ramp), nanos(context.warmup));
-        let part = |phase, before_window_ns, length_ns, expected_ns| Part {
-            phase,
-            before_window_ns,
-            length_ns,
-            intervals: Intervals::new(interval_ns, expected_ns),
-            latest_ns: 0,
-        };
-        IntervalLog {
+        let rows = IntervalRows {
             file: [file],
             cells: Cells::default(),
             scripts: script_cells(&context.script_names),
-            interval_ns,
-            schedule: context.schedule.clone(),
-            slots: None,
-            parts: [
-                part(
-                    Phase::Ramp,
-                    ramp_ns + warmup_ns,
-                    Some(ramp_ns),
-                    Some(ramp_ns),
-                ),
-                part(Phase::Warmup, warmup_ns, Some(warmup_ns), Some(warmup_ns)),
-                part(Phase::Run, 0, None, window_ns),
-            ],
-            window_begins: None,
-            window_length,
-            window_ends: Timestamp::MAX,
-            connected: 0,
-            checkpoints: Checkpoints::default(),
             transactions: 0,
-        }
+        };
+        ByInterval::of(length, context, rows)
     }
+}
 
-    /// How far all is known that belongs into the rows of a phase, counted from its beginning.
-    fn known_ns(&self, part: &Part, known: Known, window_begins: Timestamp) -> u64 {
-        let through_ns = part.since_begin_ns(known.through, window_begins);
-        if self.schedule.is_none() {
-            return through_ns;
-        }
-        let longest_ns = self.interval_ns.saturating_mul(HELD_INTERVALS);
-        let due_ns = part.since_begin_ns(known.due_through, window_begins);
-        through_ns.min(due_ns.max(through_ns.saturating_sub(longest_ns)))
-    }
-
-    /// Writes the intervals of a phase that `close` finds closed.
-    fn write_closed(
-        &mut self,
-        part: usize,
-        close: impl Fn(&mut Intervals<InInterval>) -> Option<Interval<InInterval>>,
-    ) {
-        while let Some(closed) = close(&mut self.parts[part].intervals) {
-            self.write(part, &closed);
-        }
-    }
-
-    /// What the schedule says was due in all scripts together, in the window and with a time to run:
-    /// a number of transactions leaves no slot that nobody takes.
-    fn due_by_schedule(&mut self, phase: Phase, ends_ns: u64) -> Option<u64> {
-        let schedule = self.schedule.as_ref()?;
-        if phase != Phase::Run || self.window_length.is_none() {
-            return None;
-        }
-        let ends = self.window_begins? + Duration::from_nanos(ends_ns);
-        let slots = self.slots.get_or_insert_with(|| schedule.of_window());
-        Some(slots.count_until(ends.min(self.window_ends)).slots)
-    }
-
-    fn write(&mut self, part: usize, interval: &Interval<InInterval>) {
-        let due = self.due_by_schedule(self.parts[part].phase, interval.ends_ns());
-        let part = &self.parts[part];
-        let ends = part.moment(interval.ends_ns(), self.window_begins);
-        let checkpoints = self.checkpoints.take_until(ends);
-        self.connected += interval.kept.connected;
-        let start_ns = interval.begins_ns as i64 - part.before_window_ns as i64;
-        let total = interval.kept.total();
-        self.transactions += total.stats.recorded();
+impl IntervalSink for IntervalRows {
+    fn take(&mut self, closed: &ClosedInterval) {
+        self.transactions += closed.total.stats.recorded();
         let mut row = Row {
-            interval,
-            start_us: signed_micros(start_ns),
-            phase: part.phase,
+            closed,
             script: ALL,
-            due: due.unwrap_or(total.due),
-            stats: &total.stats,
-            connected: self.connected,
-            connects: interval.kept.connects,
-            checkpoints,
+            kept: &closed.total,
+            connects: closed.connects,
+            checkpoints: closed.checkpoints,
         };
         push(&mut self.cells, &mut self.file[0], &row);
         if self.scripts.len() < 2 {
             return;
         }
-        let none = OfScript::default();
+        let none = InScript::default();
         row.connects = 0;
-        row.checkpoints = checkpoints.map(|_| 0);
+        row.checkpoints = closed.checkpoints.map(|_| 0);
         for (index, name) in self.scripts.iter().enumerate() {
             row.script = name;
-            let of_script = interval.kept.scripts.get(index).unwrap_or(&none);
-            row.due = of_script.due;
-            row.stats = &of_script.stats;
+            row.kept = closed.scripts.get(index).unwrap_or(&none);
             push(&mut self.cells, &mut self.file[0], &row);
         }
     }
@@ -337,137 +151,13 @@ fn push(cells: &mut Cells, file: &mut RowFile, row: &Row<'_>) {
 
 impl Log for IntervalLog {
     fn files(&mut self) -> &mut [RowFile] {
-        &mut self.file
+        &mut self.sink.file
     }
 
     fn rows(&self) -> LoggedRows {
         LoggedRows::Intervals {
-            transactions: self.transactions,
+            transactions: self.sink.transactions,
         }
-    }
-
-    fn begin_window(&mut self, begins: Timestamp) {
-        self.window_begins = Some(begins);
-        if let Some(length) = self.window_length {
-            self.end_window(begins + length);
-        }
-    }
-
-    fn end_window(&mut self, ends: Timestamp) {
-        self.window_ends = self.window_ends.min(ends);
-    }
-
-    fn transaction(&mut self, _worker: u32, record: &TransactionRecord) {
-        let Some(begins) = self.window_begins else {
-            return;
-        };
-        let part = match record.phase {
-            Phase::Ramp => &mut self.parts[0],
-            Phase::Warmup => &mut self.parts[1],
-            Phase::Run => &mut self.parts[2],
-        };
-        let due_at = match self.schedule {
-            Some(_) => record.scheduled_at,
-            None => record.finished_at,
-        };
-        let script = usize::from(record.script);
-        part.at(due_at, begins).script(script).due += 1;
-        let ended_in = part.at(record.finished_at, begins);
-        ended_in.script(script).stats.record(record, None);
-    }
-
-    fn connection(&mut self, span: &ConnectionRecord) {
-        let (connects, connected) = match span.kind {
-            SpanKind::Connect => (1, 1),
-            SpanKind::Disconnect if span.finished_at > self.window_ends => return,
-            SpanKind::Disconnect => (0, -1),
-            SpanKind::ConnectFailed | SpanKind::ConnectCut | SpanKind::OnConnect => return,
-        };
-        let since_begin_ns = |begins| span.finished_at.signed_nanos_since(begins);
-        let part = self.window_begins.and_then(|begins| {
-            let from_window_ns = since_begin_ns(begins);
-            let parts = self.parts.iter_mut().rev();
-            let mut begun = parts
-                .filter(|part| i128::from(from_window_ns) >= -i128::from(part.before_window_ns));
-            begun.next().map(|part| (part, begins))
-        });
-        match part {
-            // Before the release of the clients there is no interval.
-            None => self.connected += connected,
-            Some((part, begins)) => {
-                let kept = part.at(span.finished_at, begins);
-                kept.connects += connects;
-                kept.connected += connected;
-            }
-        }
-    }
-
-    fn checkpoints(&mut self, at: Timestamp, begun: u64) {
-        self.checkpoints.known = true;
-        if begun > 0 {
-            self.checkpoints.seen.push_back((at, begun));
-        }
-    }
-
-    fn checkpoints_unknown(&mut self) {
-        self.checkpoints.known = false;
-    }
-
-    fn complete_through(&mut self, known: Known) {
-        let Some(begins) = self.window_begins else {
-            return;
-        };
-        for index in 0..self.parts.len() {
-            let part = &self.parts[index];
-            let known_ns = self.known_ns(part, known, begins);
-            match part.length_ns {
-                Some(length_ns) if known.lead_in_over => {
-                    self.write_closed(index, |intervals| intervals.close_rest(length_ns));
-                }
-                Some(length_ns @ 1..) => {
-                    let known_ns = known_ns.min(length_ns);
-                    self.write_closed(index, |intervals| intervals.close_next(known_ns));
-                    // Its last interval waits for all that began in it, later ones for their turn.
-                    return;
-                }
-                Some(0) => {}
-                None => self.write_closed(index, |intervals| intervals.close_next(known_ns)),
-            }
-        }
-    }
-
-    fn end(&mut self, ends: Timestamp) {
-        let Some(begins) = self.window_begins else {
-            return;
-        };
-        for index in 0..self.parts.len() {
-            let part = &self.parts[index];
-            let end_ns = part.since_begin_ns(ends, begins).max(part.latest_ns);
-            let end_ns = end_ns.min(part.length_ns.unwrap_or(u64::MAX));
-            self.write_closed(index, |intervals| intervals.close_rest(end_ns));
-        }
-    }
-}
-
-impl Part {
-    /// What is kept of the interval that a moment falls into, at the latest the last of the phase.
-    fn at(&mut self, moment: Timestamp, window_begins: Timestamp) -> &mut InInterval {
-        let at_ns = self.since_begin_ns(moment, window_begins);
-        let at_ns = at_ns.min(self.length_ns.unwrap_or(u64::MAX));
-        self.latest_ns = self.latest_ns.max(at_ns);
-        self.intervals.at(at_ns)
-    }
-
-    /// The moment `since_begin_ns` after its beginning.
-    fn moment(&self, since_begin_ns: u64, window_begins: Option<Timestamp>) -> Timestamp {
-        let since_zero_ns = window_begins.unwrap_or_default().nanos() + since_begin_ns;
-        Timestamp::from_nanos(since_zero_ns.saturating_sub(self.before_window_ns))
-    }
-
-    fn since_begin_ns(&self, moment: Timestamp, window_begins: Timestamp) -> u64 {
-        let since_window_ns = i128::from(moment.nanos()) - i128::from(window_begins.nanos());
-        let since_ns = since_window_ns + i128::from(self.before_window_ns);
-        u64::try_from(since_ns.max(0)).unwrap_or(u64::MAX)
     }
 }
 
@@ -475,10 +165,16 @@ impl Part {
 mod tests {
     use super::super::row_file::Form;
     use super::*;
+    use crate::collector::Known;
     use crate::collector::testing::{Memory, Story, at, log_context, transaction};
-    use crate::event::{Abort, Outcome, SqlState};
+    use crate::event::{
+        Abort, ConnectionRecord, Outcome, Phase, SpanKind, SqlState, TransactionRecord,
+    };
+    use crate::plan::StopRule;
     use crate::random::Generator;
+    use crate::schedule::Schedule;
     use std::path::Path;
+    use std::sync::Arc;
 
     /// A story of `seconds` whose intervals of `length_ms` can be read afterwards.
     fn story(clients: u32, seconds: u64, length_ms: u64, scripts: &[&str]) -> (Story, Memory) {

@@ -2,6 +2,7 @@
 //! interval, as CSV or in pgbench's formats. A file that stops taking rows never stops the run: the
 //! rows that it did not take are counted.
 
+mod hdr;
 mod intervals;
 mod pgbench;
 mod row;
@@ -11,70 +12,34 @@ mod text;
 mod transactions;
 mod tries;
 
+pub use hdr::HdrLog;
 pub use intervals::IntervalLog;
 pub use pgbench::{PgbenchIntervals, PgbenchTransactions};
 pub use row_file::is_further_file;
 pub use transactions::TransactionLog;
 pub use tries::TryLog;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use self::row_file::{Form, RowFile};
 use self::sampling::Sampling;
+use super::listener::Listener;
 use crate::error::Error;
-use crate::event::{ConnectionRecord, TransactionRecord, TryRecord};
 use crate::plan::{IntervalPlan, LogFormat, LogPlan, LogRows, StopRule, TriesPlan};
 use crate::random::Generator;
 use crate::result::{LogResult, LoggedRows};
 use crate::schedule::Schedule;
-use crate::time::{Clock, Timestamp};
+use crate::time::Clock;
 
-/// Something that is kept in one file or several. It hears what the collector hears.
-pub trait Log: Send {
+/// Something that is kept in one file or several.
+pub trait Log: Listener {
     /// Its files, the first of which gives it its name.
     fn files(&mut self) -> &mut [RowFile];
 
     /// What its rows are rows of.
     fn rows(&self) -> LoggedRows;
-
-    /// The measured window begins at this moment.
-    fn begin_window(&mut self, begins: Timestamp);
-
-    /// The measured window is said to end at this moment; transactions under way still count.
-    fn end_window(&mut self, _ends: Timestamp) {}
-
-    /// A transaction of this worker thread ended.
-    fn transaction(&mut self, worker: u32, record: &TransactionRecord);
-
-    /// A try of a transaction ended.
-    fn tried(&mut self, _record: &TryRecord) {}
-
-    /// A client connected, failed to, or disconnected.
-    fn connection(&mut self, _span: &ConnectionRecord) {}
-
-    /// The server was asked at this moment, and began so many checkpoints since it was asked before.
-    fn checkpoints(&mut self, _at: Timestamp, _begun: u64) {}
-
-    /// From now on nothing is known of checkpoints.
-    fn checkpoints_unknown(&mut self) {}
-
-    /// So much has been told.
-    fn complete_through(&mut self, _known: Known) {}
-
-    /// Everything has been told, and the window, with the last transaction in it, ended here.
-    fn end(&mut self, _ends: Timestamp) {}
-}
-
-/// How far all that happened has been told.
-#[derive(Clone, Copy, Debug)]
-pub struct Known {
-    /// All that ended before this moment.
-    pub through: Timestamp,
-    /// Under a rate: what became of all transactions that were due before this moment.
-    pub due_through: Timestamp,
-    /// No transaction from before the window is under way any more.
-    pub lead_in_over: bool,
 }
 
 impl dyn Log {
@@ -172,4 +137,13 @@ pub fn open_tries(plan: &TriesPlan, context: &LogContext) -> Result<Box<dyn Log>
     let form = Form::Csv(TryLog::columns(plan.time));
     let file = RowFile::create(&plan.path, form, None)?;
     Ok(Box::new(TryLog::new(file, plan.time, context)))
+}
+
+/// Creates the file of `--hdr`.
+///
+/// # Errors
+/// [`Error::Io`] if it cannot be created.
+pub fn open_hdr(path: &Path, context: &LogContext) -> Result<Box<dyn Log>, Error> {
+    let file = RowFile::create(path, Form::Lines(String::new()), None)?;
+    Ok(Box::new(HdrLog::new(file, context)))
 }

@@ -6,10 +6,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::Log;
 use super::row_file::{Form, RowFile, numbered};
 use super::sampling::Sampling;
 use super::text::{Cells, signed_micros, whole_micros};
-use super::{Known, Log};
+use crate::collector::listener::{Known, Listener};
 use crate::error::Error;
 use crate::event::{Failure, Outcome, TransactionRecord};
 use crate::plan::PgbenchFields;
@@ -82,17 +83,7 @@ impl PgbenchTransactions {
     }
 }
 
-impl Log for PgbenchTransactions {
-    fn files(&mut self) -> &mut [RowFile] {
-        &mut self.files
-    }
-
-    fn rows(&self) -> LoggedRows {
-        LoggedRows::AttemptedInWindow {
-            left_out: self.sampling.as_ref().map_or(0, Sampling::left_out),
-        }
-    }
-
+impl Listener for PgbenchTransactions {
     fn begin_window(&mut self, _begins: Timestamp) {}
 
     fn transaction(&mut self, worker: u32, record: &TransactionRecord) {
@@ -118,6 +109,18 @@ impl Log for PgbenchTransactions {
             self.cells.integer(record.retries().into());
         }
         self.files[worker as usize].push(&mut self.cells);
+    }
+}
+
+impl Log for PgbenchTransactions {
+    fn files(&mut self) -> &mut [RowFile] {
+        &mut self.files
+    }
+
+    fn rows(&self) -> LoggedRows {
+        LoggedRows::AttemptedInWindow {
+            left_out: self.sampling.as_ref().map_or(0, Sampling::left_out),
+        }
     }
 }
 
@@ -181,17 +184,7 @@ impl PgbenchIntervals {
     }
 }
 
-impl Log for PgbenchIntervals {
-    fn files(&mut self) -> &mut [RowFile] {
-        &mut self.files
-    }
-
-    fn rows(&self) -> LoggedRows {
-        LoggedRows::IntervalsOfAttempted {
-            transactions: self.transactions,
-        }
-    }
-
+impl Listener for PgbenchIntervals {
     fn begin_window(&mut self, begins: Timestamp) {
         let second = self.unix_us(begins).div_euclid(1_000_000) * 1_000_000;
         self.begins_us.fill(second);
@@ -218,6 +211,18 @@ impl Log for PgbenchIntervals {
             if self.begins_us[thread] < unix_us || self.open[thread] != Aggregate::default() {
                 self.write(thread);
             }
+        }
+    }
+}
+
+impl Log for PgbenchIntervals {
+    fn files(&mut self) -> &mut [RowFile] {
+        &mut self.files
+    }
+
+    fn rows(&self) -> LoggedRows {
+        LoggedRows::IntervalsOfAttempted {
+            transactions: self.transactions,
         }
     }
 }

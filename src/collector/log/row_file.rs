@@ -25,11 +25,13 @@ pub(super) enum Form {
     Csv(Vec<&'static str>),
     /// pgbench's: no header, a blank between fields, none of which has one in it.
     Blanks,
+    /// These whole lines, then cells with commas between them.
+    Lines(String),
 }
 
 impl Form {
     /// A writer of such lines, header first.
-    fn writer(&self, output: Output) -> Writer<Output> {
+    fn writer(&self, mut output: Output) -> Writer<Output> {
         let mut builder = WriterBuilder::new();
         // The few cells that may need quotes have them already: looking at each byte of all others
         // would be a third of the work.
@@ -45,6 +47,12 @@ impl Form {
                 writer
             }
             Form::Blanks => builder.delimiter(b' ').from_writer(output),
+            Form::Lines(head) => {
+                output
+                    .write_all(head.as_bytes())
+                    .expect("an output never fails");
+                builder.from_writer(output)
+            }
         }
     }
 
@@ -52,6 +60,7 @@ impl Form {
         match self {
             Form::Csv(_) => 1,
             Form::Blanks => 0,
+            Form::Lines(head) => head.lines().count() as u64,
         }
     }
 }
@@ -126,6 +135,19 @@ impl RowFile {
             rows_taken_before: 0,
             failure: None,
             failure_told: false,
+        }
+    }
+
+    /// Changes what stands above the rows, of which there are none yet.
+    pub(super) fn begin_as(&mut self, form: Form) {
+        self.form = form;
+        if self.reserved.is_none() {
+            let output = Output::none();
+            let empty = std::mem::replace(&mut self.writer, self.form.writer(output));
+            let Ok(output) = empty.into_inner() else {
+                unreachable!("an output never fails");
+            };
+            self.writer = self.form.writer(output);
         }
     }
 

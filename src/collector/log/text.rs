@@ -48,6 +48,13 @@ impl Cells {
         self.record.push_field(&self.decimal);
     }
 
+    /// Adds a number with three decimals, as HDR logs have them.
+    pub(super) fn three_decimals(&mut self, value: f64) {
+        self.decimal.clear();
+        write!(self.decimal, "{value:.3}").expect("memory takes all bytes");
+        self.record.push_field(&self.decimal);
+    }
+
     /// Adds a duration in whole microseconds.
     #[inline]
     pub(super) fn micros(&mut self, nanos: u64) {

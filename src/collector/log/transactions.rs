@@ -4,6 +4,7 @@ use super::row::{Row, moment_column, phase, status};
 use super::row_file::RowFile;
 use super::sampling::Sampling;
 use super::{Log, LogContext};
+use crate::collector::listener::Listener;
 use crate::event::{Outcome, TransactionRecord};
 use crate::plan::LogTime;
 use crate::result::LoggedRows;
@@ -59,17 +60,7 @@ impl TransactionLog {
     }
 }
 
-impl Log for TransactionLog {
-    fn files(&mut self) -> &mut [RowFile] {
-        &mut self.file
-    }
-
-    fn rows(&self) -> LoggedRows {
-        LoggedRows::Transactions {
-            left_out: self.sampling.as_ref().map_or(0, Sampling::left_out),
-        }
-    }
-
+impl Listener for TransactionLog {
     fn begin_window(&mut self, begins: Timestamp) {
         self.row.window_begins = begins;
     }
@@ -86,6 +77,18 @@ impl Log for TransactionLog {
         }
         row.moment(record.finished_at);
         self.file[0].push(&mut row.cells);
+    }
+}
+
+impl Log for TransactionLog {
+    fn files(&mut self) -> &mut [RowFile] {
+        &mut self.file
+    }
+
+    fn rows(&self) -> LoggedRows {
+        LoggedRows::Transactions {
+            left_out: self.sampling.as_ref().map_or(0, Sampling::left_out),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use super::row::{Row, moment_column, phase, status};
 use super::row_file::RowFile;
 use super::{Log, LogContext};
+use crate::collector::listener::Listener;
 use crate::event::{Outcome, TransactionRecord, TryEnd, TryRecord};
 use crate::plan::LogTime;
 use crate::result::LoggedRows;
@@ -58,15 +59,7 @@ impl TryLog {
     }
 }
 
-impl Log for TryLog {
-    fn files(&mut self) -> &mut [RowFile] {
-        &mut self.file
-    }
-
-    fn rows(&self) -> LoggedRows {
-        LoggedRows::Tries { tries: self.tries }
-    }
-
+impl Listener for TryLog {
     fn begin_window(&mut self, begins: Timestamp) {
         self.row.window_begins = begins;
     }
@@ -82,6 +75,16 @@ impl Log for TryLog {
         }
         row.moment(record.finished_at);
         self.file[0].push(&mut row.cells);
+    }
+}
+
+impl Log for TryLog {
+    fn files(&mut self) -> &mut [RowFile] {
+        &mut self.file
+    }
+
+    fn rows(&self) -> LoggedRows {
+        LoggedRows::Tries { tries: self.tries }
     }
 }
 

@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, unbounded};
 
 use super::tests::{context, done, error, load, message, ready};
 use super::*;
-use crate::collector::{Collector, CollectorPlan, Progress as Shown};
+use crate::collector::{Collector, CollectorPlan, Keepers, Progress as Shown};
 use crate::event::{Announcement, ToCollector};
 use crate::plan::{Load, StopRule};
 use crate::result::Measured;
@@ -249,7 +249,7 @@ impl Simulation {
         let mut collector = Collector::new(
             plan,
             self.run.clock.clone(),
-            Vec::new(),
+            Keepers::default(),
             Box::new(std::io::sink()),
         );
         self.moments

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pgmark::collector::{Collector, CollectorPlan, LogContext, Progress, open_log};
+use pgmark::collector::{Collector, CollectorPlan, Keepers, LogContext, Progress, open_log};
 use pgmark::event::{
     Announcement, Batch, Event, Outcome, Phase, SqlState, ToCollector, TransactionRecord,
 };
@@ -99,7 +99,10 @@ fn collector(log: Option<&Path>) -> Collector {
     Collector::new(
         plan,
         clock,
-        logs.into_iter().collect(),
+        Keepers {
+            logs: logs.into_iter().collect(),
+            course: None,
+        },
         Box::new(std::io::sink()),
     )
 }
