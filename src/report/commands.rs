@@ -31,7 +31,8 @@ pub(super) fn tables(
         lines.push(format!(
             "{indent}statement executions, percentiles and maxima in milliseconds:"
         ));
-        lines.extend(each().map(|(stats, text)| our_row(stats, text)));
+        let percents = &facts.summary.percentiles;
+        lines.extend(each().map(|(stats, text)| our_row(stats, percents, text)));
     }
     let with_retries = facts.max_tries != Some(1);
     let and_what = match with_retries {
@@ -45,11 +46,11 @@ pub(super) fn tables(
     lines
 }
 
-fn our_row(stats: &CommandStats, text: &str) -> String {
+fn our_row(stats: &CommandStats, percents: &[f64], text: &str) -> String {
     format!(
         "   executed {:>10}, {}, max {}  {text}",
         stats.durations.count(),
-        percentiles_ms(&stats.durations, &[50.0, 99.0]),
+        percentiles_ms(&stats.durations, percents),
         millis(stats.durations.max_ns() as f64)
     )
 }
@@ -117,7 +118,7 @@ mod tests {
                 "         0.000           0 END;",
             ),
             (
-                our_row(&stats(), "END;"),
+                our_row(&stats(), &[50.0, 99.0], "END;"),
                 "   executed       1000, p50 0.500, p99 0.990, max 1.000  END;",
             ),
         ] {

@@ -86,7 +86,8 @@ impl<'a> Summary<'a> {
         summary.late("", total);
         summary.latency("", total, ours || facts.pgbench_measures());
         if ours {
-            summary.percentiles();
+            summary.percentiles("", total);
+            summary.percentiles_of_all_due();
             summary.errors();
             summary.lines(schedule::account(facts, &result.measured));
         }
@@ -257,15 +258,20 @@ impl<'a> Summary<'a> {
         }
     }
 
-    fn percentiles(&mut self) {
-        let latency = &self.measured.total.latency;
+    fn percentiles(&mut self, indent: &str, stats: &Stats) {
+        let latency = &stats.latency;
         if latency.count() > 0 {
             line!(
                 self,
-                "latency percentiles = {}, max {} ms",
+                "{indent}latency percentiles = {}, max {} ms",
                 percentiles_ms(latency, &self.facts.summary.percentiles),
                 millis(latency.max_ns() as f64)
             );
+        }
+    }
+
+    fn percentiles_of_all_due(&mut self) {
+        if self.measured.total.latency.count() > 0 {
             self.lines(schedule::of_all_due(
                 self.facts,
                 self.measured,
@@ -508,6 +514,9 @@ impl<'a> Summary<'a> {
                 self.late(" - ", stats);
             }
             self.latency(" - ", stats, true);
+            if facts.program == Program::Pgmark {
+                self.percentiles(" - ", stats);
+            }
             self.lines(commands::tables(facts, measured, index, " - "));
         }
     }
