@@ -58,6 +58,156 @@ fn a_result_is_told_again_as_it_was_printed() {
     }
 }
 
+/// The columns of a file of summaries as a table has them: numbers, texts, and one moment.
+fn column_type(name: &str) -> &'static str {
+    const TEXTS: [&str; 19] = [
+        "schema",
+        "run_id",
+        "label",
+        "tags",
+        "status",
+        "pgmark_version",
+        "server_version",
+        "database",
+        "client_host",
+        "scripts",
+        "script_sha",
+        "query_mode",
+        "fsync",
+        "synchronous_commit",
+        "full_page_writes",
+        "settings_sha",
+        "warnings",
+        "result_file",
+        "same_host",
+    ];
+    match name {
+        "started_utc" => "timestamp",
+        "connect_per_transaction" => "boolean",
+        text if TEXTS.contains(&text) => "text",
+        _ => "numeric",
+    }
+}
+
+#[test]
+fn summaries_of_runs_are_rows_of_a_table() {
+    let directory = tempfile::tempdir().expect("a place");
+    let summaries = directory.path().join("summary.csv");
+    for (label, options) in [
+        ("=1+1", "-t 50"),
+        ("-C", "-C -t 5 --tag a=b --tag c=d"),
+        ("rated", "-T 1 -R 100 -L 50 --json result.json"),
+    ] {
+        pgmark(Server::shared())
+            .args("-c 2")
+            .args(options)
+            .arg("--label")
+            .arg(label)
+            .arg("--summary-csv")
+            .arg(&summaries)
+            .script("SELECT 1;")
+            .run()
+            .expect_status(0);
+    }
+    let text = std::fs::read_to_string(&summaries).expect("it was written");
+    let header = text.lines().next().expect("a header");
+    let columns: Vec<String> = header
+        .split(',')
+        .map(|name| format!("{name} {} NOT NULL", column_type(name)))
+        .collect();
+    let mut client = Server::shared().client("postgres");
+    let columns = columns.join(", ");
+    client
+        .batch_execute(&format!("CREATE TEMPORARY TABLE summaries ({columns})"))
+        .expect("names of columns");
+    let copy = "COPY summaries FROM STDIN (FORMAT csv, HEADER match, FORCE_NOT_NULL \
+                (label, tags, database, client_host, settings_sha, warnings, result_file))";
+    let mut writer = client.copy_in(copy).expect("it copies");
+    std::io::Write::write_all(&mut writer, text.as_bytes()).expect("all of it");
+    assert_eq!(writer.finish().expect("every row fits"), 3);
+    let told = client
+        .query(
+            "SELECT label, tags, processed::int8, due::int8, \
+                    (tps > 0 AND p50_us > 0 AND p50_us <= max_us), connects::int8, \
+                    result_file, status \
+             FROM summaries ORDER BY started_utc",
+            &[],
+        )
+        .expect("columns");
+    type Told = (String, String, i64, bool, i64, String, String);
+    let told: Vec<Told> = told
+        .iter()
+        .map(|row| {
+            let (label, processed): (String, i64) = (row.get(0), row.get(2));
+            let due: i64 = row.get(3);
+            assert!(due >= processed, "{due} {processed}");
+            let processed = if label == "rated" { -1 } else { processed };
+            (
+                label,
+                row.get(1),
+                processed,
+                row.get(4),
+                row.get(5),
+                row.get(6),
+                row.get(7),
+            )
+        })
+        .collect();
+    let expected = |label: &str, tags: &str, processed, connects, result: &str| -> Told {
+        let text = str::to_owned;
+        (
+            text(label),
+            text(tags),
+            processed,
+            true,
+            connects,
+            text(result),
+            text("ok"),
+        )
+    };
+    assert_eq!(
+        told,
+        [
+            expected("'=1+1", "", 100, 0, ""),
+            expected("'-C", "a=b;c=d", 10, 10, ""),
+            expected("rated", "", -1, 0, "result.json"),
+        ]
+    );
+}
+
+#[test]
+fn the_course_of_a_run_is_kept_second_by_second() {
+    let finished = pgmark(Server::shared())
+        .args("-c 2 -T 2.5 -R 200 --json result.json --hdr run.hlog")
+        .script("SELECT pg_sleep(0.001);")
+        .run()
+        .expect_status(0);
+    let document = document(&finished);
+    let slices = document["measured"]["course"]["slices"].as_array();
+    let slices = slices.expect("there is a course");
+    assert_eq!(slices.len(), 3);
+    let sum = |what: &str| -> u64 { slices.iter().map(|it| it[what].as_u64().unwrap()).sum() };
+    assert_eq!(sum("processed"), finished.processed());
+    assert_eq!(sum("due"), document["figures"]["due"].as_u64().unwrap());
+    for slice in slices {
+        let of = |what: &str| slice["latency"][what].as_u64().expect("a number");
+        assert!(
+            1_000_000 <= of("p50_ns") && of("p50_ns") <= of("p99_ns"),
+            "{slice}"
+        );
+        assert!(of("p99_ns") <= of("max_ns"), "{slice}");
+        assert_eq!(slice["clients_connected"], 2);
+    }
+    let log = std::fs::read_to_string(finished.path("run.hlog")).expect("it was written");
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(
+        lines[1].starts_with("#[Histogram log format version"),
+        "{log}"
+    );
+    assert!(lines[4].starts_with("0.000,1.000,"), "{log}");
+    assert_eq!(lines.len(), 7, "{log}");
+}
+
 #[test]
 fn passwords_are_in_no_result() {
     let settings = "primary_conninfo = 'host=elsewhere password=open-sesame'\n";
