@@ -40,6 +40,9 @@ pub enum Text {
 pub struct ReportPlan {
     /// Their result files, at least one.
     pub files: Vec<PathBuf>,
+    /// The file that gets their rows (`--csv`) in place of the text that is printed; `-` is standard
+    /// output.
+    pub csv: Option<PathBuf>,
 }
 
 /// A benchmark run.

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::path::Path;
+
 use support::{Finished, Server, Signal, pgmark, pgmark_alone, wait_until};
 
 /// The result file of a program with `--json result.json`.
@@ -89,6 +91,20 @@ fn column_type(name: &str) -> &'static str {
     }
 }
 
+/// Asserts that the last row of the file is the one that is made of the result again.
+fn assert_same_row(summaries: &Path, result: &Path) {
+    let text = std::fs::read_to_string(summaries).expect("it was written");
+    let table = pgmark_alone().args("report --csv -").arg(result);
+    let table = table.run().expect_status(0).stdout;
+    assert_eq!(table.lines().next(), text.lines().next());
+    // The last cell is how the result file was named.
+    let row = |text: &str| {
+        let row = text.lines().last().and_then(|row| row.rsplit_once(','));
+        row.expect("there is one").0.to_owned()
+    };
+    assert_eq!(row(&table), row(&text));
+}
+
 #[test]
 fn summaries_of_runs_are_rows_of_a_table() {
     let directory = tempfile::tempdir().expect("a place");
@@ -98,7 +114,7 @@ fn summaries_of_runs_are_rows_of_a_table() {
         ("-C", "-C -t 5 --tag a=b --tag c=d"),
         ("rated", "-T 1 -R 100 -L 50 --json result.json"),
     ] {
-        pgmark(Server::shared())
+        let finished = pgmark(Server::shared())
             .args("-c 2")
             .args(options)
             .arg("--label")
@@ -108,6 +124,9 @@ fn summaries_of_runs_are_rows_of_a_table() {
             .script("SELECT 1;")
             .run()
             .expect_status(0);
+        if label == "rated" {
+            assert_same_row(&summaries, &finished.path("result.json"));
+        }
     }
     let text = std::fs::read_to_string(&summaries).expect("it was written");
     let header = text.lines().next().expect("a header");

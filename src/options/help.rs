@@ -39,7 +39,7 @@ The forms of the command:
   pgmark [OPTIONS] [DBNAME]                 run a benchmark
   pgmark -i [OPTIONS] [DBNAME]              create and fill the tables of the builtin scripts
   pgmark --temp-cluster [OPTIONS]           both, on a throwaway server made for this run
-  pgmark report RESULT.json...              the summaries of runs that wrote them with --json
+  pgmark report [OPTIONS] RESULT.json...    the summaries of runs that wrote them with --json
 
 First steps:
   pgmark --temp-cluster -c 8 -j 2 -T 10     needs nothing but the PostgreSQL programs

@@ -3,45 +3,115 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::complaint::{usage, usage_with_hint};
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use super::complaint::{explain, usage_with_hint};
 use crate::error::Error;
 use crate::plan::{Plan, ReportPlan, Text};
 
 /// The word that asks for it, if it comes first. A database of that name is reached with `-d`.
 pub(super) const WORD: &str = "report";
 
-const HELP: &str = "\
-pgmark report prints what runs have printed when they were over, from their result files.
-
-The form of the command:
-  pgmark report RESULT.json...
-
-A run writes a result file with --json FILE. Of several files, each summary has the name of its
-file above it.
-";
-
-const HINT: &str = "Try \"pgmark report --help\" for more information.";
+/// Print what runs have printed when they were over, from their result files, or make something else of these.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pgmark report",
+    override_usage = "pgmark report [OPTIONS] RESULT.json...",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    after_help = "A run writes a result file with --json FILE. Of several files, each summary has the name of its file above it. For FILE, - is standard output."
+)]
+struct Arguments {
+    /// Result files.
+    #[arg(value_name = "RESULT.json")]
+    files: Vec<PathBuf>,
+    /// Write a CSV row for each result, below a header, to this file, as runs append them with --summary-csv; no such file by default.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Show this help, then exit.
+    #[arg(short = '?', long)]
+    help: bool,
+}
 
 /// The plan that the words behind [`WORD`] ask for.
 ///
 /// # Errors
 /// [`Error::Usage`].
 pub(super) fn parse(words: impl Iterator<Item = OsString>) -> Result<Plan, Error> {
-    let mut files = Vec::new();
-    for word in words {
-        match word.to_string_lossy().as_ref() {
-            "--help" | "-?" => return Ok(Plan::Show(Text::Stdout(HELP.to_owned()))),
-            option if option.starts_with('-') && option.len() > 1 => {
-                return Err(usage_with_hint(
-                    format!("unrecognized option '{option}' of pgmark report"),
-                    HINT,
-                ));
+    let mut command = Arguments::command();
+    let program = OsString::from("pgmark report");
+    let arguments = command
+        .try_get_matches_from_mut(std::iter::once(program).chain(words))
+        .and_then(|matches| Arguments::from_arg_matches(&matches))
+        .map_err(|complaint| pointing_here(explain(&complaint, &command)))?;
+    if arguments.help {
+        let help = command.render_help().to_string();
+        return Ok(Plan::Show(Text::Stdout(help)));
+    }
+    if arguments.files.is_empty() {
+        return Err(usage_with_hint(
+            "pgmark report needs the result file of a run",
+            HINT,
+        ));
+    }
+    Ok(Plan::Report(ReportPlan {
+        files: arguments.files,
+        csv: arguments.csv,
+    }))
+}
+
+const HINT: &str = "Try \"pgmark report --help\" for more information.";
+
+/// The same complaint, pointing to the help of this command.
+fn pointing_here(error: Error) -> Error {
+    match error {
+        Error::Usage(report) => usage_with_hint(report.message, HINT),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &str) -> Result<Plan, Error> {
+        parse(words.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn files_and_what_to_make_of_them_stand_in_any_order() {
+        for words in [
+            "a.json b.json --csv x.csv",
+            "--csv=x.csv a.json b.json",
+            "a.json --csv x.csv -- b.json",
+        ] {
+            match parsed(words) {
+                Ok(Plan::Report(plan)) => {
+                    assert_eq!(plan.files, ["a.json", "b.json"].map(PathBuf::from));
+                    assert_eq!(plan.csv, Some(PathBuf::from("x.csv")));
+                }
+                other => panic!("{words}: {other:?}"),
             }
-            _ => files.push(PathBuf::from(word)),
+        }
+        assert!(matches!(parsed("-?"), Ok(Plan::Show(Text::Stdout(_)))));
+    }
+
+    #[test]
+    fn what_is_wrong_points_to_the_help_of_the_command() {
+        for (words, essence) in [
+            ("", "needs the result file"),
+            ("--csv", "option --csv requires an argument"),
+            ("a.json --cvs x", "unrecognized option '--cvs'"),
+            ("-x a.json", "invalid option -- 'x'"),
+        ] {
+            let error = parsed(words).expect_err(words);
+            assert!(error.to_string().contains(essence), "{error}");
+            let hint = error.report().and_then(|report| report.hint.clone());
+            let hint = hint.expect("it says what to do");
+            assert!(
+                hint.contains("pgmark report --help") || hint.contains("--csv"),
+                "{hint}"
+            );
         }
     }
-    if files.is_empty() {
-        return Err(usage("pgmark report needs the result file of a run"));
-    }
-    Ok(Plan::Report(ReportPlan { files }))
 }

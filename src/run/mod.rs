@@ -14,6 +14,7 @@ mod lost_writes;
 mod password;
 mod prepare;
 mod preview;
+mod reports;
 mod signals;
 mod status;
 mod supervise;
@@ -34,7 +35,7 @@ use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::Error;
 use crate::init;
-use crate::plan::{InitPlan, Plan, ReportPlan, RunPlan, ServerChoice, Text};
+use crate::plan::{InitPlan, Plan, RunPlan, ServerChoice, Text};
 use crate::program::Program;
 use crate::report;
 use crate::result::RunResult;
@@ -67,7 +68,7 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
             around.console.line(text.trim_end_matches('\n'));
             Ok(ExitStatus::Success)
         }
-        Plan::Report(plan) => report_runs(&plan, around),
+        Plan::Report(plan) => reports::report(&plan, around),
         Plan::Init(plan) if plan.dry_run => Ok(print(&init::preview(&plan), around)),
         Plan::Init(plan) => {
             let signals = Signals::catch()?;
@@ -125,21 +126,6 @@ fn unwritten(written: io::Result<()>, around: &mut Surroundings<'_>) -> Option<i
         .and_then(|()| around.stdout.flush())
         .err()
         .filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
-}
-
-/// Prints what runs printed that are over.
-fn report_runs(plan: &ReportPlan, around: &mut Surroundings<'_>) -> Result<ExitStatus, Error> {
-    let mut text = Vec::new();
-    for (index, path) in plan.files.iter().enumerate() {
-        if plan.files.len() > 1 {
-            let gap = if index == 0 { "" } else { "\n" };
-            let _ = writeln!(text, "{gap}{}:", path.display());
-        }
-        let document = Document::read(path)?;
-        report::text::write_all(&document.into_result(), &mut text)
-            .expect("memory takes all bytes");
-    }
-    Ok(print(&String::from_utf8_lossy(&text), around))
 }
 
 fn initialise(
