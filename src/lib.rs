@@ -46,6 +46,7 @@
 //! | [`condition`] | conditions that a run must not meet, and whether a result does | |
 //! | [`report`] | a result to a writer | clocks, stdout |
 //! | [`archive`] | a result as a JSON file, written whole or not at all, and read back | |
+//! | [`compare`] | whether repeats of two kinds of run differ, and as what it is shown | files |
 //! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
 //! | [`beside`] | work that may block for ever, on a thread that is left to itself when time is over | |
 //! | [`users`] | the users of this machine | directory services |
@@ -97,6 +98,7 @@ pub mod archive;
 pub mod beside;
 pub mod cluster;
 pub mod collector;
+pub mod compare;
 pub mod condition;
 pub mod conninfo;
 pub mod console;

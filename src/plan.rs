@@ -22,6 +22,8 @@ pub enum Plan {
     Init(Box<InitPlan>),
     /// Tell of runs that are over (`pgmark report`).
     Report(ReportPlan),
+    /// Compare runs that are over.
+    Compare(ComparePlan),
     /// Print a text and exit with 0: help, version, a list of scripts.
     Show(Text),
 }
@@ -43,6 +45,51 @@ pub struct ReportPlan {
     /// The file that gets their rows (`--csv`) in place of the text that is printed; `-` is standard
     /// output.
     pub csv: Option<PathBuf>,
+}
+
+/// A comparison of runs that are over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparePlan {
+    /// Which runs.
+    pub runs: Compared,
+    /// Also those that did not do the same work.
+    pub allow_different: bool,
+    /// Percent by which a figure may be worse (`--fail-if-worse`).
+    pub fail_if_worse: Option<f64>,
+    /// The file that gets it as CSV in place of the text; `-` is standard output.
+    pub csv: Option<PathBuf>,
+    /// The same as JSON.
+    pub json: Option<PathBuf>,
+    /// The same as a page.
+    pub html: Option<PathBuf>,
+}
+
+/// Which runs are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// Those of these result files, at least one a side.
+    Sides {
+        /// Of the base.
+        base: Vec<PathBuf>,
+        /// Of what is compared with it.
+        new: Vec<PathBuf>,
+    },
+    /// Those of all these files, of which there must be two kinds.
+    Grouped {
+        /// What tells them apart.
+        by: Grouping,
+        /// The first one is of the base.
+        files: Vec<PathBuf>,
+    },
+}
+
+/// What tells the sides of a comparison apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grouping {
+    /// The label of the run.
+    Label,
+    /// The value of a tag.
+    Tag(String),
 }
 
 /// A benchmark run.

@@ -42,9 +42,12 @@ pub struct Document {
     /// The exit status of the program that made it.
     pub exit_code: u8,
     figures: Figures,
-    facts: Facts,
-    measured: Measured,
-    place: Option<Place>,
+    /// What was done, and to what.
+    pub facts: Facts,
+    /// What was measured.
+    pub measured: Measured,
+    /// Where.
+    pub place: Option<Place>,
     /// Where the books do not balance, in words; empty if they do.
     pub violations: Vec<String>,
     /// What was warned of.

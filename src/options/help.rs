@@ -40,6 +40,7 @@ The forms of the command:
   pgmark -i [OPTIONS] [DBNAME]              create and fill the tables of the builtin scripts
   pgmark --temp-cluster [OPTIONS]           both, on a throwaway server made for this run
   pgmark report [OPTIONS] RESULT.json...    the summaries of runs that wrote them with --json
+  pgmark compare BASE.json NEW.json         whether runs differ, and how sure that is
 
 First steps:
   pgmark --temp-cluster -c 8 -j 2 -T 10     needs nothing but the PostgreSQL programs

@@ -5,6 +5,7 @@
 //! Reads script files while it reads the options, but opens no sockets and starts no threads.
 
 mod arguments;
+mod compare;
 mod complaint;
 mod expand;
 mod help;
@@ -48,8 +49,13 @@ pub fn parse(
         .map_or(Program::Pgmark, |name| Program::called(name));
     let argv: Vec<OsString> = argv.collect();
     let words = argv.get(1..).unwrap_or_default();
-    if program == Program::Pgmark && words.first().is_some_and(|word| word == report::WORD) {
-        return report::parse(words[1..].iter().cloned());
+    if let (Program::Pgmark, Some((first, others))) = (program, words.split_first()) {
+        let others = others.iter().cloned();
+        match first.to_str() {
+            Some(report::WORD) => return report::parse(others),
+            Some(compare::WORD) => return compare::parse(others),
+            Some(_) | None => {}
+        }
     }
     let words: Vec<String> = words
         .iter()

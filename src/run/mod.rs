@@ -5,6 +5,7 @@
 
 mod checkpoints;
 mod cluster;
+mod comparison;
 mod facts;
 mod host;
 mod keeping;
@@ -69,6 +70,7 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
             Ok(ExitStatus::Success)
         }
         Plan::Report(plan) => reports::report(&plan, around),
+        Plan::Compare(plan) => comparison::compare(&plan, around),
         Plan::Init(plan) if plan.dry_run => Ok(print(&init::preview(&plan), around)),
         Plan::Init(plan) => {
             let signals = Signals::catch()?;
@@ -87,7 +89,7 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
 /// The server that the user named or left to the defaults, if it is to be one that is there.
 fn given_target(plan: &Plan) -> Option<&Target> {
     match plan {
-        Plan::Show(_) | Plan::Report(_) => None,
+        Plan::Show(_) | Plan::Report(_) | Plan::Compare(_) => None,
         Plan::Init(plan) => Some(&plan.target),
         Plan::Run(plan) => match &plan.server {
             ServerChoice::Given(target) => Some(target),

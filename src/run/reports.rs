@@ -51,7 +51,11 @@ fn table(plan: &ReportPlan) -> Result<String, Error> {
 }
 
 /// Writes to a file, or to standard output for `-`.
-fn write(path: &Path, text: &str, around: &mut Surroundings<'_>) -> Result<ExitStatus, Error> {
+pub(super) fn write(
+    path: &Path,
+    text: &str,
+    around: &mut Surroundings<'_>,
+) -> Result<ExitStatus, Error> {
     if path == Path::new("-") {
         return Ok(print(text, around));
     }

@@ -8,6 +8,7 @@ mod noise;
 mod packed;
 mod series;
 mod stored;
+mod student;
 
 pub use commands::CommandStats;
 pub use errors::{ErrorKind, Errors};
@@ -15,6 +16,7 @@ pub use histogram::Histogram;
 pub use noise::{Noise, Untold};
 pub use packed::PackedHistogram;
 pub use series::{Point, Series};
+pub use student::student_t;
 
 use std::time::Duration;
 

@@ -14,6 +14,11 @@ mod ports;
 mod queue;
 mod recorder;
 mod shell;
+/// Whole runs in virtual time, for tests.
+#[cfg(test)]
+pub(crate) mod testing {
+    pub(crate) use super::client::simulation::{Answer, Treatment, simulate, time};
+}
 #[cfg(test)]
 mod tests;
 mod timers;

@@ -25,7 +25,7 @@ mod transaction;
 mod waiting;
 
 #[cfg(test)]
-mod simulation;
+pub(super) mod simulation;
 #[cfg(test)]
 pub(super) mod tests;
 

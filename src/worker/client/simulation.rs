@@ -17,15 +17,17 @@ use crate::result::Measured;
 use crate::transport::Security;
 
 /// How the server treats one client: how long a connect takes it, and each of its commands.
-struct Treatment {
-    connect_ms: u64,
-    answer: Box<dyn FnMut(u64) -> Answer>,
+pub(crate) struct Treatment {
+    pub(crate) connect_ms: u64,
+    pub(crate) answer: Box<dyn FnMut(u64) -> Answer>,
 }
 
 /// What the server does with a command, given the time at which it comes (ms).
-enum Answer {
+pub(crate) enum Answer {
     /// Answers after so many ms.
     Done(u64),
+    /// Answers after so many ns.
+    DoneAfterNs(u64),
     /// Refuses after so many ms.
     Error(u64),
 }
@@ -66,7 +68,7 @@ struct Simulation {
 
 /// Runs `SELECT 1;` with one client for each treatment. The clients are released at 1 s, or when
 /// the last has connected. `stop_ms` is when a stop signal comes, counted from there.
-fn simulate(load: Load, treatments: Vec<Treatment>, stop_ms: Option<u64>) -> Measured {
+pub(crate) fn simulate(load: Load, treatments: Vec<Treatment>, stop_ms: Option<u64>) -> Measured {
     let load = Load {
         clients: treatments.len() as u32,
         ..load
@@ -215,18 +217,20 @@ impl Simulation {
         let (speaker, treatment) = &mut self.clients[client];
         let sent = speaker.output().to_vec();
         speaker.consume_output(sent.len());
-        let (after_ms, reply) = match sent.first() {
+        const MS: u64 = 1_000_000;
+        let (after_ns, reply) = match sent.first() {
             None | Some(b'X') => return,
-            Some(b'Q') => match (treatment.answer)(now / 1_000_000) {
-                Answer::Done(ms) => (ms, done("SELECT 1", b'I')),
-                Answer::Error(ms) => (ms, [error("22012", "no"), ready(b'I')].concat()),
+            Some(b'Q') => match (treatment.answer)(now / MS) {
+                Answer::Done(ms) => (ms * MS, done("SELECT 1", b'I')),
+                Answer::DoneAfterNs(ns) => (ns, done("SELECT 1", b'I')),
+                Answer::Error(ms) => (ms * MS, [error("22012", "no"), ready(b'I')].concat()),
             },
             Some(_) => {
                 let welcome = [message(b'R', &[0, 0, 0, 0]), ready(b'I')].concat();
-                (treatment.connect_ms, welcome)
+                (treatment.connect_ms * MS, welcome)
             }
         };
-        self.plan(now + after_ms * 1_000_000, client, Happening::Reply(reply));
+        self.plan(now + after_ns, client, Happening::Reply(reply));
     }
 
     fn collect(mut self) -> Measured {
@@ -262,7 +266,8 @@ impl Simulation {
     }
 }
 
-fn time(seconds: u64) -> Load {
+/// A load that ends after so much time.
+pub(crate) fn time(seconds: u64) -> Load {
     Load {
         stop: StopRule::Time(Duration::from_secs(seconds)),
         ..load()
