@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn one_run_a_side_is_never_a_verdict() {
-        let comparison = Comparison::of(&side("a", &[1000]), &side("b", &[100]), false).unwrap();
+        let comparison = Comparison::of(&side("a", &[1000]), &side("b", &[2000]), false).unwrap();
         assert!(!comparison.has_repeats());
         assert!(
             comparison
@@ -272,7 +272,7 @@ mod tests {
                 .all(|line| line.verdict == Verdict::NoRepeats)
         );
         let comparison =
-            Comparison::of(&side("a", &[1000, 1001]), &side("b", &[100]), false).unwrap();
+            Comparison::of(&side("a", &[1000, 1001]), &side("b", &[2000]), false).unwrap();
         assert!(
             comparison
                 .lines
