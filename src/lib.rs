@@ -46,6 +46,7 @@
 //! | [`condition`] | conditions that a run must not meet, and whether a result does | |
 //! | [`report`] | a result to a writer | clocks, stdout |
 //! | [`archive`] | a result as a JSON file, written whole or not at all, and read back | |
+//! | [`page`] | a result as a page for a browser | files, network |
 //! | [`compare`] | whether repeats of two kinds of run differ, and as what it is shown | files |
 //! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
 //! | [`beside`] | work that may block for ever, on a thread that is left to itself when time is over | |
@@ -108,6 +109,7 @@ pub mod error;
 pub mod event;
 pub mod init;
 pub mod options;
+pub mod page;
 pub mod plan;
 pub mod program;
 pub mod protocol;

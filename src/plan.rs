@@ -45,6 +45,8 @@ pub struct ReportPlan {
     /// The file that gets their rows (`--csv`) in place of the text that is printed; `-` is standard
     /// output.
     pub csv: Option<PathBuf>,
+    /// The same of a page (`--html`).
+    pub html: Option<PathBuf>,
 }
 
 /// A comparison of runs that are over.
@@ -192,6 +194,8 @@ impl Default for SummaryPlan {
 pub struct KeepPlan {
     /// The result file (`--json`).
     pub json: Option<PathBuf>,
+    /// The page of the run (`--html`).
+    pub html: Option<PathBuf>,
     /// The file that gets a row of the summary (`--summary-csv`).
     pub summary_csv: Option<PathBuf>,
     /// The HDR interval log (`--hdr`).
@@ -207,12 +211,12 @@ pub struct KeepPlan {
 impl KeepPlan {
     /// Whether something is made of the run that shows how it went over time.
     pub fn wants_course(&self) -> bool {
-        self.json.is_some()
+        self.json.is_some() || self.html.is_some()
     }
 
     /// Whether something is made of the run that tells where it took place.
     pub fn wants_place(&self) -> bool {
-        self.json.is_some() || self.summary_csv.is_some()
+        self.json.is_some() || self.html.is_some() || self.summary_csv.is_some()
     }
 }
 

@@ -164,7 +164,7 @@ struct Head {
     schema_version: u32,
 }
 
-/// A place for a result file, taken before the run so that it is known beforehand if there is none.
+/// A place for a result file or a page of it, taken before the run so that it is known beforehand if there is none.
 /// What was there under the name stays until the file is complete; if none is written, it stays for
 /// good.
 #[derive(Debug)]
@@ -185,7 +185,7 @@ impl Reserved {
         };
         let file = tempfile::Builder::new()
             .prefix(".pgmark-")
-            .suffix(".json")
+            .suffix(".part")
             .tempfile_in(directory)
             .map_err(|source| Error::io("create", path, source))?;
         Ok(Reserved {
@@ -199,8 +199,30 @@ impl Reserved {
     /// # Errors
     /// [`Error::Io`].
     pub fn write(self, document: &Document) -> Result<(), Error> {
+        self.fill(|writer| {
+            serde_json::to_writer_pretty(&mut *writer, document)?;
+            writer.write_all(b"\n")
+        })
+    }
+
+    /// Writes a text and gives it its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write_text(self, text: &str) -> Result<(), Error> {
+        self.fill(|writer| writer.write_all(text.as_bytes()))
+    }
+
+    fn fill(
+        self,
+        write: impl FnOnce(&mut BufWriter<&NamedTempFile>) -> std::io::Result<()>,
+    ) -> Result<(), Error> {
         let Reserved { path, file } = self;
-        write_to(&file, document)
+        let written = {
+            let mut writer = BufWriter::new(&file);
+            write(&mut writer).and_then(|()| writer.flush())
+        };
+        written
             .and_then(|()| give_permissions(file.as_file()))
             .and_then(|()| file.as_file().sync_all())
             .map_err(|source| Error::io("write", &path, source))?;
@@ -208,13 +230,6 @@ impl Reserved {
             .map(drop)
             .map_err(|failed| Error::io("create", &path, failed.error))
     }
-}
-
-fn write_to(file: &NamedTempFile, document: &Document) -> std::io::Result<()> {
-    let mut writer = BufWriter::new(file);
-    serde_json::to_writer_pretty(&mut writer, document)?;
-    writer.write_all(b"\n")?;
-    writer.flush()
 }
 
 /// A temporary file is for its owner alone; a result may be read by whoever may read new files.

@@ -243,6 +243,9 @@ pub(super) struct Keep {
     /// Write the whole result to this file as JSON when the run is over, replacing it; pgmark report reads it; no such file by default.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write a page for a browser to this file when the run is over, replacing it: figures, charts over time, tables, settings, all in one file; no such file by default.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Append a CSV row with the figures of the run to this file when it is over, with a header if the file is new; several runs may do so at once; no such file by default.
     #[arg(long, value_name = "FILE")]
     pub summary_csv: Option<PathBuf>,

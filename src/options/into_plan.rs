@@ -385,6 +385,7 @@ fn keep(arguments: &Arguments, typed: &Typed<'_>) -> KeepPlan {
     };
     KeepPlan {
         json: arguments.keep.json.clone(),
+        html: arguments.keep.html.clone(),
         summary_csv: arguments.keep.summary_csv.clone(),
         hdr: arguments.keep.hdr.clone(),
         label: arguments.keep.label.clone(),

@@ -57,6 +57,7 @@ const OPTIONS: &[(&str, &[Mode], &[Mode])] = &[
     ("interval-csv", RUNS, NEVER),
     ("jobs", ALWAYS, RUNS),
     ("json", RUNS, NEVER),
+    ("html", RUNS, NEVER),
     ("summary-csv", RUNS, NEVER),
     ("hdr", RUNS, NEVER),
     ("label", RUNS, NEVER),

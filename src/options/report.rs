@@ -28,6 +28,9 @@ struct Arguments {
     /// Write a CSV row for each result, below a header, to this file, as runs append them with --summary-csv; no such file by default.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Write a page for a browser to this file, of a single result with its charts; no such file by default.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Show this help, then exit.
     #[arg(short = '?', long)]
     help: bool,
@@ -57,6 +60,7 @@ pub(super) fn parse(words: impl Iterator<Item = OsString>) -> Result<Plan, Error
     Ok(Plan::Report(ReportPlan {
         files: arguments.files,
         csv: arguments.csv,
+        html: arguments.html,
     }))
 }
 

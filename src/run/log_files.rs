@@ -37,6 +37,7 @@ pub(super) fn check(plan: &RunPlan) -> Result<(), Error> {
         .chain(tries)
         .chain(&plan.keep.hdr)
         .chain(&plan.keep.json)
+        .chain(&plan.keep.html)
         .chain(&plan.keep.summary_csv)
         .collect();
     refuse_inputs(&paths, plan)?;
@@ -124,6 +125,7 @@ mod tests {
                 "--log-file",
                 "--interval-csv",
                 "--json",
+                "--html",
                 "--summary-csv",
                 "--hdr",
             ] {

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use super::{ExitStatus, Surroundings, print};
-use crate::archive::{Document, summary_table};
-use crate::error::Error;
+use crate::archive::{Document, Reserved, summary_table};
+use crate::error::{Error, Report};
+use crate::page;
 use crate::plan::ReportPlan;
 use crate::report;
 
@@ -17,10 +18,23 @@ pub(super) fn report(
     plan: &ReportPlan,
     around: &mut Surroundings<'_>,
 ) -> Result<ExitStatus, Error> {
-    match &plan.csv {
-        Some(csv) => write(csv, &table(plan)?, around),
-        None => Ok(print(&text(plan)?, around)),
+    let mut asked = Vec::new();
+    if let Some(csv) = &plan.csv {
+        asked.push((csv, table(plan)?));
     }
+    if let Some(html) = &plan.html {
+        asked.push((html, page(plan)?));
+    }
+    if asked.is_empty() {
+        return Ok(print(&text(plan)?, around));
+    }
+    let mut status = ExitStatus::Success;
+    for (path, text) in asked {
+        if let failed @ ExitStatus::Failure = write(path, &text, around)? {
+            status = failed;
+        }
+    }
+    Ok(status)
 }
 
 /// The summaries, as they were printed.
@@ -50,7 +64,14 @@ fn table(plan: &ReportPlan) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&summary_table(runs)).into_owned())
 }
 
-/// Writes to a file, or to standard output for `-`.
+fn page(plan: &ReportPlan) -> Result<String, Error> {
+    match &plan.files[..] {
+        [only] => Ok(page::page(&Document::read(only)?)),
+        _ => Err(Error::Usage(Report::new("--html shows a single result"))),
+    }
+}
+
+/// Writes to a file in one step, or to standard output for `-`.
 pub(super) fn write(
     path: &Path,
     text: &str,
@@ -59,6 +80,6 @@ pub(super) fn write(
     if path == Path::new("-") {
         return Ok(print(text, around));
     }
-    std::fs::write(path, text).map_err(|source| Error::io("write", path, source))?;
+    Reserved::at(path)?.write_text(text)?;
     Ok(ExitStatus::Success)
 }
