@@ -230,7 +230,7 @@ impl Share {
         let (part, whole) = match self {
             Share::Failed => (total.failed.total(), total.attempted()),
             Share::Achieved => (total.processed, due),
-            Share::WithinLimit => (total.processed - total.late, due),
+            Share::WithinLimit => (total.within_limit(), due),
             Share::Skipped => (total.skipped, due),
         };
         (whole > 0).then(|| part as f64 / whole as f64)

@@ -1,5 +1,6 @@
 //! Reads result files that an enemy wrote. Property tests and the fuzz target share it.
 
+use crate::page;
 use crate::report;
 
 use super::Document;
@@ -15,6 +16,7 @@ pub fn drive_hostile(text: &[u8]) {
     let Ok(document) = Document::parse(text) else {
         return;
     };
+    let _ = page::page(&document);
     let result = document.into_result();
     let mut report = Vec::new();
     report::text::write_summary(&result, &mut report).expect("memory takes all bytes");

@@ -153,7 +153,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ("within_limit", |row| {
         let total = &row.measured().total;
         Cell::Integer(match row.facts().latency_limit {
-            Some(_) => total.processed.saturating_sub(total.late),
+            Some(_) => total.within_limit(),
             None => 0,
         })
     }),
@@ -233,6 +233,18 @@ pub(super) const COLUMNS: &[Column] = &[
         of_server(row, |server| server.checkpoints)
     }),
     ("wal_bytes", |row| of_server(row, |server| server.wal_bytes)),
+    ("wal_fpi", |row| {
+        of_server(row, ServerActivity::wal_full_pages)
+    }),
+    ("blocks_read", |row| {
+        of_server(row, ServerActivity::blocks_read)
+    }),
+    ("blocks_hit", |row| {
+        of_server(row, ServerActivity::blocks_hit)
+    }),
+    ("server_commits", |row| {
+        of_server(row, ServerActivity::commits)
+    }),
     ("fsync", |row| Cell::Text(setting(row, "fsync"))),
     ("synchronous_commit", |row| {
         Cell::Text(setting(row, "synchronous_commit"))

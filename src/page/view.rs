@@ -342,9 +342,12 @@ fn run(document: &Document) -> Named {
 fn server(document: &Document) -> Named {
     let server = document.facts.server.as_ref();
     let count = |count: Option<u64>| count.map_or_else(String::new, |count| count.to_string());
+    let counters = server.iter().flat_map(|server| &server.counters);
+    let counted = counters.filter(|(_, value)| **value > 0.0);
+    let counted = counted.map(|(name, value)| (name.as_str(), value.to_string()));
     facts_table(
-        "Server during the run",
-        vec![
+        "Server during the run, lead-in included",
+        [
             ("version", document.facts.server_version.clone()),
             ("checkpoints", count(server.and_then(|it| it.checkpoints))),
             ("WAL, bytes", count(server.and_then(|it| it.wal_bytes))),
@@ -352,7 +355,10 @@ fn server(document: &Document) -> Named {
                 "settings that are not safe",
                 server.map_or_else(String::new, |it| it.unsafe_settings.join(", ")),
             ),
-        ],
+        ]
+        .into_iter()
+        .chain(counted)
+        .collect(),
     )
 }
 

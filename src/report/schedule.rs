@@ -63,7 +63,7 @@ pub(super) fn account(facts: &Facts, measured: &Measured) -> Vec<String> {
     let total = &measured.total;
     let mut lines = vec![what_became_of(schedule, measured)];
     if let Some(limit) = facts.latency_limit {
-        let within = total.processed - total.late;
+        let within = total.within_limit();
         lines.push(format!(
             "within the {:.1} ms limit = {within} of {}{} due ({:.3}%)",
             limit.as_secs_f64() * 1e3,

@@ -35,6 +35,7 @@ fn facts(clients: u32, stop: StopRule) -> Facts {
             unsafe_settings: vec!["fsync off".to_owned()],
             same_host: Some(true),
             checkpoint_timeout: Some(Duration::from_secs(300)),
+            ..ServerActivity::default()
         }),
         ..plain(clients, stop)
     }

@@ -379,7 +379,9 @@ impl<'a> Summary<'a> {
         let Some(activity) = &self.facts.server else {
             return;
         };
-        let mut words = server_words(activity, self.measured.total.processed);
+        // Those before the window wrote, too.
+        let transactions = self.measured.total.processed + self.measured.before_window;
+        let mut words = server_words(activity, transactions);
         let connection = self.facts.connection.as_ref();
         words.extend(connection.and_then(|connection| connection.tls.clone()));
         if !words.is_empty() {
@@ -555,7 +557,18 @@ fn server_words(activity: &ServerActivity, processed: u64) -> Vec<String> {
         true => "on this host".to_owned(),
         false => "on another host".to_owned(),
     });
-    let mut words: Vec<String> = checkpoints.into_iter().chain(wal).collect();
+    let autovacuums = activity.autovacuums().filter(|count| *count > 0);
+    let autovacuums = autovacuums.map(|count| match count {
+        1 => "1 autovacuum".to_owned(),
+        many => format!("{many} autovacuums"),
+    });
+    let reads = activity.read_share().filter(|share| *share >= 0.001);
+    let reads = reads.map(|share| {
+        let percent = share * 100.0;
+        format!("{percent:.1}% of reads from outside shared buffers")
+    });
+    let did = checkpoints.into_iter().chain(wal);
+    let mut words: Vec<String> = did.chain(reads).chain(autovacuums).collect();
     words.extend(activity.unsafe_settings.iter().cloned());
     words.extend(host);
     words
@@ -885,6 +898,21 @@ mod tests {
                 },
                 0,
                 "no checkpoint",
+            ),
+            (
+                ServerActivity {
+                    counters: [
+                        ("pg_stat_database.blks_read", 31.0),
+                        ("pg_stat_database.blks_hit", 969.0),
+                        ("pg_stat_all_tables.autovacuum_count", 1.0),
+                    ]
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect(),
+                    ..safe.clone()
+                },
+                100,
+                "3.1% of reads from outside shared buffers, 1 autovacuum",
             ),
             (safe, 100, ""),
         ];

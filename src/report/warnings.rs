@@ -41,6 +41,7 @@ pub fn warnings(result: &RunResult) -> Vec<String> {
         saturation(measured),
         blocked_sends(measured),
         no_checkpoint(result),
+        other_commits(result),
         stepped_clock(result),
     ];
     lost_rows.chain(others).flatten().collect()
@@ -180,6 +181,16 @@ fn blocked_sends(measured: &Measured) -> Option<String> {
             blocked_ns as f64 / 1e9
         )
     })
+}
+
+/// The server counts commits by itself.
+fn other_commits(result: &RunResult) -> Option<String> {
+    let (counted, ours) = result.facts.server.as_ref()?.commits_apart()?;
+    Some(format!(
+        "the server counted {counted} commits in this database during the run, and the transactions that \
+         pgmark saw make {ours}: others were at work there, or a pooler or trigger commits more or less \
+         than the script says"
+    ))
 }
 
 /// A run that writes without the checkpoint that its writing makes due looks better than the

@@ -100,10 +100,10 @@ impl Course {
 
     /// Beginning of each slice, counted from that of the window, and the slice.
     pub fn with_beginnings(&self) -> impl Iterator<Item = (Duration, &Slice)> {
-        let mut begins_ns = 0;
+        let mut begins_ns = 0_u64;
         self.slices.iter().map(move |slice| {
             let begins = Duration::from_nanos(begins_ns);
-            begins_ns += slice.length_ns;
+            begins_ns = begins_ns.saturating_add(slice.length_ns);
             (begins, slice)
         })
     }

@@ -7,11 +7,13 @@ mod course;
 mod outages;
 mod pgbench;
 mod place;
+mod server;
 
 pub use course::{Course, Slice, SliceLatency};
 pub use outages::{Outage, Outages};
 pub use pgbench::{DerivedLatency, PgbenchFigures};
 pub use place::{Host, Place, ServerPlace, ServerSetting};
+pub use server::{ExpectedCommits, ServerActivity};
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -183,22 +185,6 @@ pub enum Transport {
     Socket,
     /// A TCP connection.
     Tcp,
-}
-
-/// What the server did between the beginning and the end of the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerActivity {
-    /// Checkpoints begun, timed and requested.
-    pub checkpoints: Option<u64>,
-    /// WAL written, bytes.
-    pub wal_bytes: Option<u64>,
-    /// What among fsync, synchronous_commit, full_page_writes and assertions is not at its safe
-    /// default, each with its value: `fsync off`, `assertions on`.
-    pub unsafe_settings: Vec<String>,
-    /// Client and server run on one machine; `None` where that is not known.
-    pub same_host: Option<bool>,
-    /// The server's `checkpoint_timeout`.
-    pub checkpoint_timeout: Option<Duration>,
 }
 
 /// What the collector measured.

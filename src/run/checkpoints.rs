@@ -23,13 +23,13 @@ pub(super) struct CheckpointWatch {
 }
 
 impl CheckpointWatch {
-    /// Begins to look, if a file of the run has use for it; the collector is told what is seen.
+    /// Begins to look, if something that is kept of the run has use for it; the collector is told what is seen.
     pub(super) fn begin(
         run: &Arc<RunContext>,
         version_num: u32,
         announcements: Sender<Announcement>,
     ) -> Option<CheckpointWatch> {
-        if !run.plan.logs_intervals() {
+        if !run.plan.logs_intervals() && !run.plan.keep.wants_course() {
             return None;
         }
         let (end, ended) = bounded(0);

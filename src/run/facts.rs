@@ -9,15 +9,16 @@ use crate::console::Console;
 use crate::context::RunContext;
 use crate::control;
 use crate::error::Error;
-use crate::plan::StopRule;
+use crate::plan::{RunPlan, StopRule};
 use crate::program::{Build, Program};
 use crate::result::{
     Connection, Facts, Host, Measured, Place, ScheduleFacts, ScriptFacts, ServerActivity,
     Transport, sha256_of_lines,
 };
-use crate::server::{self, Activity, ActivityDelta, ServerFacts};
+use crate::server::{self, Activity, Counters};
 
 use super::Signals;
+use super::commits;
 use super::host::{self, ProcessorTimes};
 use super::lost_writes;
 use super::prepare::Prepared;
@@ -77,7 +78,7 @@ pub(super) fn gather(
         progress: plan.progress.is_some(),
         summary: plan.summary.clone(),
         connection: connection(&driven.ending),
-        server: activity.map(|delta| server_activity(&prepared.server, &delta)),
+        server: activity.map(|seen| server_activity(plan, prepared, &driven.measured, &seen)),
         interrupted: driven.ending.interrupted,
         exhausted_values: exhausted_values(run),
         seed: plan.seed.value,
@@ -172,26 +173,38 @@ fn script_facts(run: &RunContext) -> Vec<ScriptFacts> {
         .collect()
 }
 
-/// What the server did during the run, as far as it says so when that is over.
+/// What the server says of itself when the run is over.
+struct LastLook {
+    activity: Activity,
+    counters: Counters,
+}
+
 fn look_again(
     run: &RunContext,
     prepared: &Prepared,
     patience: Duration,
     signals: &Signals,
     console: &Console,
-) -> Option<ActivityDelta> {
+) -> Option<LastLook> {
     let version = prepared.server.version_num;
-    match ask(run, patience, signals, console, move |client| {
-        Activity::now(client, version)
-    }) {
-        Ok(activity) => Some(activity.since(&prepared.activity)),
-        Err(problem) => {
-            console.notice(&format!(
-                "the server cannot be asked what it did during the run: {problem}"
-            ));
-            None
-        }
+    let is_hurried = patience == HURRIED_LOOK;
+    let looked = ask(run, patience, signals, console, move |client| LastLook {
+        activity: Activity::now(client, version),
+        counters: match is_hurried {
+            true => Counters::now(client, version),
+            false => Counters::steady(client, version),
+        },
+    });
+    let missing = match &looked {
+        Ok(look) => look.counters.missing.as_ref(),
+        Err(problem) => Some(problem),
+    };
+    if let Some(missing) = missing {
+        console.notice(&format!(
+            "the server cannot be asked what it did during the run: {missing}"
+        ));
     }
+    looked.ok()
 }
 
 /// Asks the server something. The run is over and its figures wait to be printed, so neither a server
@@ -215,12 +228,24 @@ fn ask<T: Send + 'static>(
     }
 }
 
-fn server_activity(facts: &ServerFacts, delta: &ActivityDelta) -> ServerActivity {
+fn server_activity(
+    plan: &RunPlan,
+    prepared: &Prepared,
+    measured: &Measured,
+    look: &LastLook,
+) -> ServerActivity {
+    let facts = &prepared.server;
+    let Activity {
+        checkpoints,
+        wal_bytes,
+    } = look.activity.since(&prepared.activity).0;
     ServerActivity {
-        checkpoints: delta.0.checkpoints,
-        wal_bytes: delta.0.wal_bytes,
+        checkpoints,
+        wal_bytes,
         unsafe_settings: facts.settings.deviations(),
         same_host: facts.same_host,
         checkpoint_timeout: facts.settings.checkpoint_timeout,
+        counters: look.counters.since(&prepared.counters),
+        expected_commits: commits::expected(plan, measured, &prepared.counters),
     }
 }

@@ -5,6 +5,7 @@
 
 mod checkpoints;
 mod cluster;
+mod commits;
 mod comparison;
 mod facts;
 mod host;

@@ -11,10 +11,10 @@ use crate::console::Console;
 use crate::context::RunContext;
 use crate::error::{Error, Report};
 use crate::plan::{Partitioning, RunPlan, ServerChoice};
-use crate::program::Build;
+use crate::program::{Build, Program};
 use crate::report;
 use crate::result::ServerPlace;
-use crate::server::{self, Activity, ServerFacts};
+use crate::server::{self, Activity, Counters, ServerFacts};
 
 use super::host::ProcessorTimes;
 use super::lost_writes::{self, History};
@@ -26,6 +26,7 @@ pub(super) struct Prepared {
     pub scale: u64,
     pub partitions: Option<Partitioning>,
     pub activity: Activity,
+    pub counters: Counters,
     /// Rows of the history, where lost writes are looked for.
     pub history: Option<History>,
     /// Where the run takes place, if the result is kept.
@@ -71,11 +72,17 @@ pub(super) fn prepare(
         server::vacuum(client, plan.vacuum, &console);
         server::before(client, &plan.before, &console)?;
         let activity = Activity::now(client, server.version_num);
+        // pgbench has no line for what they tell.
+        let counters = match plan.program {
+            Program::Pgmark => Counters::now(client, server.version_num),
+            Program::Pgbench => Counters::default(),
+        };
         Ok(Prepared {
             server,
             scale,
             partitions,
             activity,
+            counters,
             history: lost_writes::can_be_told(plan).then(|| server::history_rows(client)),
             place: plan.keep.wants_place().then(|| PlaceBefore {
                 server: server::place(client, &database),

@@ -6,6 +6,7 @@
 
 mod activity;
 mod before;
+mod counters;
 mod place;
 mod waiting;
 
@@ -16,6 +17,7 @@ use postgres::{Client, SimpleQueryRow};
 
 pub use self::activity::{Activity, ActivityDelta};
 pub use self::before::before;
+pub use self::counters::Counters;
 pub use self::place::place;
 pub use self::waiting::{ServerWaits, waits};
 use crate::console::Console;

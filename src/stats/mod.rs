@@ -177,6 +177,11 @@ impl Stats {
         Duration::from_nanos(self.untimed_ns)
     }
 
+    /// Processed transactions that were not late.
+    pub fn within_limit(&self) -> u64 {
+        self.processed.saturating_sub(self.late)
+    }
+
     /// Processed + failed + skipped.
     pub fn attempted(&self) -> u64 {
         self.processed + self.failed.total() + self.skipped
