@@ -373,6 +373,13 @@ fn machine(place: &Place) -> Named {
             ("memory, MB", (host.memory_kb / 1024).to_string()),
             ("kernel", host.kernel.clone()),
             (
+                "frequency before and after, MHz",
+                host.frequency_mhz
+                    .map_or_else(String::new, |[before, after]| {
+                        format!("{before:.0}, {after:.0}")
+                    }),
+            ),
+            (
                 "time stolen by a hypervisor, %",
                 host.steal_pct
                     .map_or_else(String::new, |steal| format!("{steal:.2}")),

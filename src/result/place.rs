@@ -25,6 +25,10 @@ pub struct Host {
     pub memory_kb: u64,
     /// Name and release of the kernel.
     pub kernel: String,
+    /// Mean frequency of its processors before and after the run, MHz, where the kernel tells; some
+    /// virtual machines tell a number that never changes.
+    #[serde(default)]
+    pub frequency_mhz: Option<[f64; 2]>,
     /// Share of the time of all processors that a hypervisor gave to others during the run, percent.
     pub steal_pct: Option<f64>,
 }

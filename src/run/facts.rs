@@ -91,8 +91,10 @@ pub(super) fn gather(
 pub(super) fn place(prepared: &Prepared) -> Option<Place> {
     let before = prepared.place.as_ref()?;
     let times = before.processors.zip(ProcessorTimes::now());
+    let frequencies = before.frequency_mhz.zip(host::frequency_mhz());
     Some(Place {
         host: Host {
+            frequency_mhz: frequencies.map(|(before, after)| [before, after]),
             steal_pct: times.and_then(|(before, now)| before.steal_pct(now)),
             ..host::host()
         },

@@ -40,6 +40,21 @@ impl ProcessorTimes {
     }
 }
 
+/// Mean frequency of the processors now, MHz; `None` where the kernel does not tell.
+pub(super) fn frequency_mhz() -> Option<f64> {
+    mean_frequency(&fs::read_to_string("/proc/cpuinfo").ok()?)
+}
+
+fn mean_frequency(cpuinfo: &str) -> Option<f64> {
+    let fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+    let frequencies: Vec<f64> = fields
+        .filter(|(name, _)| name.trim() == "cpu MHz")
+        .filter_map(|(_, value)| value.trim().parse().ok())
+        .collect();
+    let sum: f64 = frequencies.iter().sum();
+    (sum > 0.0).then(|| sum / frequencies.len() as f64)
+}
+
 /// The machine, but for what happened during a run.
 pub(super) fn host() -> Host {
     let uname = rustix::system::uname();
@@ -60,6 +75,7 @@ pub(super) fn host() -> Host {
             .parse()
             .unwrap_or_default(),
         kernel: format!("{system} {release}"),
+        frequency_mhz: None,
         steal_pct: None,
     }
 }
@@ -75,6 +91,14 @@ fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_frequency_is_that_of_all_processors() {
+        let cpuinfo =
+            "processor\t: 0\ncpu MHz\t\t: 2000.5\n\nprocessor\t: 1\ncpu MHz\t\t: 3000.5\n";
+        assert_eq!(mean_frequency(cpuinfo), Some(2500.5));
+        assert_eq!(mean_frequency("processor : 0\n"), None);
+    }
 
     #[test]
     fn stolen_time_is_a_share_of_all_time() {

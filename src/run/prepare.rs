@@ -16,7 +16,7 @@ use crate::report;
 use crate::result::ServerPlace;
 use crate::server::{self, Activity, Counters, ServerFacts};
 
-use super::host::ProcessorTimes;
+use super::host::{self, ProcessorTimes};
 use super::lost_writes::{self, History};
 use super::{Signals, Surroundings, password};
 
@@ -37,6 +37,7 @@ pub(super) struct Prepared {
 pub(super) struct PlaceBefore {
     pub server: ServerPlace,
     pub processors: Option<ProcessorTimes>,
+    pub frequency_mhz: Option<f64>,
 }
 
 /// Looks at the server, says the banner, vacuums. The control connection is closed afterwards, so
@@ -87,6 +88,7 @@ pub(super) fn prepare(
             place: plan.keep.wants_place().then(|| PlaceBefore {
                 server: server::place(client, &database),
                 processors: ProcessorTimes::now(),
+                frequency_mhz: host::frequency_mhz(),
             }),
         })
     })
