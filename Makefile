@@ -6,6 +6,7 @@ exec_prefix = $(prefix)
 bindir = $(exec_prefix)/bin
 datarootdir = $(prefix)/share
 docdir = $(datarootdir)/doc/pgmark
+pkgdatadir = $(datarootdir)/pgmark
 DESTDIR =
 INSTALL = install
 INSTALL_PROGRAM = $(INSTALL)
@@ -24,7 +25,7 @@ export CARGO_TARGET_DIR = $(CURDIR)/target
 
 # What setup installs is needed by what follows it; cargo itself uses all processors.
 .NOTPARALLEL:
-.PHONY: all help setup demo check test lint tls-matrix torture fuzz bench install install-as-pgbench place-for-link uninstall clean distclean
+.PHONY: all help setup demo check test lint tls-matrix torture fuzz bench suite install install-as-pgbench place-for-link uninstall clean distclean
 
 all: ## Build the program (the default).
 	$(CARGO) build --release $(CARGOFLAGS)
@@ -37,6 +38,9 @@ setup: ## Install what is missing on this machine: a C compiler, PostgreSQL, ope
 
 demo: setup all ## Run TPC-B against a throwaway PostgreSQL and show the summary and the files.
 	@scripts/demo $(program)
+
+suite: setup all ## Run a small suite of benchmarks on a server of its own, and show where its report lies.
+	$(MAKE) --no-print-directory -f suite/example.mk PGMARK=$(CURDIR)/$(program) plan suite report
 
 check: test ## The same as test.
 
@@ -67,9 +71,11 @@ $(program): $(sources)
 	$(CARGO) build --release $(CARGOFLAGS)
 
 install: $(program) ## Install below PREFIX (/usr/local), or below DESTDIR for packagers.
-	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)
+	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(docdir) $(DESTDIR)$(pkgdatadir)
 	$(INSTALL_PROGRAM) $(program) $(DESTDIR)$(bindir)/pgmark
 	$(INSTALL_DATA) $(documents) $(DESTDIR)$(docdir)
+	$(INSTALL_DATA) suite/suite.mk $(DESTDIR)$(pkgdatadir)
+	$(INSTALL_PROGRAM) suite/suite-tool $(DESTDIR)$(pkgdatadir)
 
 # A link next to the installed program. What else is called pgbench there stays as it is.
 install-as-pgbench: place-for-link install ## Install, and lay a link named pgbench next to it.
@@ -86,6 +92,8 @@ place-for-link:
 uninstall: ## Remove what install has put there.
 	@link=$(DESTDIR)$(bindir)/pgbench; if test "$$(readlink "$$link")" = pgmark; then rm -f "$$link"; fi
 	rm -f $(DESTDIR)$(bindir)/pgmark
+	rm -f $(DESTDIR)$(pkgdatadir)/suite.mk $(DESTDIR)$(pkgdatadir)/suite-tool
+	-rmdir $(DESTDIR)$(pkgdatadir)
 	for document in $(documents); do rm -f $(DESTDIR)$(docdir)/$$document; done
 	-rmdir $(DESTDIR)$(docdir)
 

@@ -22,6 +22,8 @@ pub enum Plan {
     Init(Box<InitPlan>),
     /// Tell of runs that are over (`pgmark report`).
     Report(ReportPlan),
+    /// Print where `suite.mk` lies.
+    SuiteMk,
     /// Compare runs that are over.
     Compare(ComparePlan),
     /// Print a text and exit with 0: help, version, a list of scripts.

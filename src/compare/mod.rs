@@ -18,7 +18,7 @@ pub use estimate::{Estimate, Method, Verdict};
 pub use figures::{Direction, Figure};
 pub use page::html;
 pub use table::csv;
-pub use text::text;
+pub use text::{percent as percent_words, text, visible_words};
 
 use std::collections::BTreeMap;
 
@@ -136,6 +136,12 @@ impl Comparison {
         let is_worse =
             move |line: &&Line| line.verdict == Verdict::Worse && line.worse_pct() >= percent;
         self.lines.iter().filter(is_worse)
+    }
+
+    /// What may be said of throughput; `None` where a run has none.
+    pub fn throughput(&self) -> Option<(Verdict, Estimate)> {
+        let line = self.lines.first()?;
+        Some((line.verdict, line.estimate?))
     }
 
     /// Whether both sides have repeats, so that there can be verdicts.

@@ -2,7 +2,7 @@
 
 use minijinja::{AutoEscape, Environment, Value, context};
 
-use super::text::{notes, number, percent};
+use super::text::{notes, number, percent, visible_words};
 use super::{Comparison, SideSummary, Verdict, Weight};
 
 /// The page; everything from result files is escaped.
@@ -27,7 +27,7 @@ pub fn html(comparison: &Comparison) -> String {
                 interval => interval.map(|(low, high)| format!("{} to {}", percent(low), percent(high))),
                 verdict => line.verdict.words(),
                 class => class(line.verdict),
-                visible => estimate.and_then(|it| it.visible).map(|it| format!("{:.1}%", it * 100.0)),
+                visible => estimate.and_then(|it| it.visible).map(visible_words),
             }
         })
         .collect();

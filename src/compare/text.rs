@@ -86,7 +86,7 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
         .iter()
         .filter_map(|line| {
             let visible = line.estimate?.visible?;
-            Some(format!("{} {:.1}%", line.figure.name, visible * 100.0))
+            Some(format!("{} {}", line.figure.name, visible_words(visible)))
         })
         .collect();
     vec![
@@ -100,12 +100,20 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     ]
 }
 
-/// A ratio as a change.
-pub(super) fn percent(ratio: f64) -> String {
+/// A ratio as a change, as in `+7.1%`, or `x12.0` if it is large.
+pub fn percent(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     match percent.abs() < 1000.0 {
         true => format!("{percent:+.1}%"),
         false => format!("x{ratio:.1}"),
+    }
+}
+
+/// A share as percent, as long as that says something.
+pub fn visible_words(share: f64) -> String {
+    match share {
+        0.0..10.0 => format!("{:.1}%", share * 100.0),
+        _ => "more than tenfold".to_owned(),
     }
 }
 

@@ -336,4 +336,7 @@ pub(super) struct About {
     /// Print this help and exit.
     #[arg(short = '?', long)]
     pub help: bool,
+    /// Print where suite.mk lies, which a Makefile includes to run a matrix of benchmarks, and exit.
+    #[arg(long)]
+    pub suite_mk: bool,
 }

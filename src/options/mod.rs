@@ -92,6 +92,9 @@ fn plan(
     }
     let arguments =
         Arguments::from_arg_matches(&matches).map_err(|complaint| explain(&complaint, command))?;
+    if arguments.about.suite_mk {
+        return Ok(Plan::SuiteMk);
+    }
     let typed = Typed {
         program,
         command,

@@ -58,6 +58,7 @@ const OPTIONS: &[(&str, &[Mode], &[Mode])] = &[
     ("jobs", ALWAYS, RUNS),
     ("json", RUNS, NEVER),
     ("html", RUNS, NEVER),
+    ("suite-mk", ALWAYS, ALWAYS),
     ("summary-csv", RUNS, NEVER),
     ("hdr", RUNS, NEVER),
     ("label", RUNS, NEVER),

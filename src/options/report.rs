@@ -28,7 +28,7 @@ struct Arguments {
     /// Write a CSV row for each result, below a header, to this file, as runs append them with --summary-csv; no such file by default.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write a page for a browser to this file, of a single result with its charts; no such file by default.
+    /// Write a page for a browser to this file: of a single result with its charts, of several with throughput by clients and scale and a comparison of labels; no such file by default.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Show this help, then exit.

@@ -3,6 +3,7 @@
 
 mod charts;
 mod heat;
+mod overview;
 mod view;
 
 use base64::Engine;
@@ -14,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::archive::Document;
 use charts::Charts;
+pub use overview::overview;
 use view::View;
 
 /// Draws the charts. Its licence stands beside it, and in the page.
@@ -41,12 +43,6 @@ struct Frame {
 /// The page of a run.
 pub fn page(document: &Document) -> String {
     let charts = Charts::of(document);
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment
-        .add_template("run", include_str!("run.html"))
-        .expect("the template is part of the program, and tests make pages of it");
-    let run = environment.get_template("run").expect("it was just added");
     let frame = Frame {
         view: View::of(document, &charts),
         data: inlined(&charts),
@@ -57,9 +53,20 @@ pub fn page(document: &Document) -> String {
         style: STYLE,
         allowed_scripts: format!("{} {}", allowed(LIBRARY), allowed(SCRIPT)),
     };
-    run.render(Serde(frame))
-        .expect("every name of the template is given")
-        + "\n"
+    render("run", include_str!("run.html"), frame)
+}
+
+/// Everything that is foreign is escaped.
+fn render(name: &'static str, template: &'static str, view: impl Serialize) -> String {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment
+        .add_template(name, template)
+        .expect("the template is part of the program, and tests make pages of it");
+    let page = environment
+        .get_template(name)
+        .and_then(|template| template.render(Serde(view)));
+    page.expect("every name of the template is given") + "\n"
 }
 
 /// Data for the script, as it may stand inside of an element: nothing in it ends that.

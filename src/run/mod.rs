@@ -19,6 +19,7 @@ mod preview;
 mod reports;
 mod signals;
 mod status;
+mod suite;
 mod supervise;
 mod threads;
 mod watchdog;
@@ -70,6 +71,7 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
             around.console.line(text.trim_end_matches('\n'));
             Ok(ExitStatus::Success)
         }
+        Plan::SuiteMk => Ok(print(&suite::makefile()?, around)),
         Plan::Report(plan) => reports::report(&plan, around),
         Plan::Compare(plan) => comparison::compare(&plan, around),
         Plan::Init(plan) if plan.dry_run => Ok(print(&init::preview(&plan), around)),
@@ -90,7 +92,7 @@ pub fn execute(plan: Plan, around: &mut Surroundings<'_>) -> Result<ExitStatus, 
 /// The server that the user named or left to the defaults, if it is to be one that is there.
 fn given_target(plan: &Plan) -> Option<&Target> {
     match plan {
-        Plan::Show(_) | Plan::Report(_) | Plan::Compare(_) => None,
+        Plan::Show(_) | Plan::SuiteMk | Plan::Report(_) | Plan::Compare(_) => None,
         Plan::Init(plan) => Some(&plan.target),
         Plan::Run(plan) => match &plan.server {
             ServerChoice::Given(target) => Some(target),

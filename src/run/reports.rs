@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{ExitStatus, Surroundings, print};
 use crate::archive::{Document, Reserved, summary_table};
-use crate::error::{Error, Report};
+use crate::error::Error;
 use crate::page;
 use crate::plan::ReportPlan;
 use crate::report;
@@ -64,11 +64,17 @@ fn table(plan: &ReportPlan) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&summary_table(runs)).into_owned())
 }
 
+/// Of a single run with its charts, of several as an overview.
 fn page(plan: &ReportPlan) -> Result<String, Error> {
-    match &plan.files[..] {
-        [only] => Ok(page::page(&Document::read(only)?)),
-        _ => Err(Error::Usage(Report::new("--html shows a single result"))),
-    }
+    let documents: Vec<Document> = plan
+        .files
+        .iter()
+        .map(|path| Document::read(path))
+        .collect::<Result<_, Error>>()?;
+    Ok(match &documents[..] {
+        [only] => page::page(only),
+        _ => page::overview(documents),
+    })
 }
 
 /// Writes to a file in one step, or to standard output for `-`.
