@@ -40,7 +40,7 @@ demo: setup all ## Run TPC-B against a throwaway PostgreSQL and show the summary
 	@scripts/demo $(program)
 
 suite: setup all ## Run a small suite of benchmarks on a server of its own, and show where its report lies.
-	$(MAKE) --no-print-directory -f suite/example.mk PGMARK=$(CURDIR)/$(program) plan suite report
+	$(MAKE) --no-print-directory -f scripts/suite/example.mk PGMARK=$(CURDIR)/$(program) plan suite report
 
 check: test ## The same as test.
 
@@ -74,8 +74,8 @@ install: $(program) ## Install below PREFIX (/usr/local), or below DESTDIR for p
 	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(docdir) $(DESTDIR)$(pkgdatadir)
 	$(INSTALL_PROGRAM) $(program) $(DESTDIR)$(bindir)/pgmark
 	$(INSTALL_DATA) $(documents) $(DESTDIR)$(docdir)
-	$(INSTALL_DATA) suite/suite.mk $(DESTDIR)$(pkgdatadir)
-	$(INSTALL_PROGRAM) suite/suite-tool $(DESTDIR)$(pkgdatadir)
+	$(INSTALL_DATA) scripts/suite/suite.mk $(DESTDIR)$(pkgdatadir)
+	$(INSTALL_PROGRAM) scripts/suite/suite-tool $(DESTDIR)$(pkgdatadir)
 
 # A link next to the installed program. What else is called pgbench there stays as it is.
 install-as-pgbench: place-for-link install ## Install, and lay a link named pgbench next to it.

@@ -6,7 +6,7 @@ use crate::error::{Error, Report};
 
 /// Places of it, seen from the directory of the program: after an installation, and in a source tree
 /// (`target/release`).
-const PLACES: [&str; 2] = ["../share/pgmark/suite.mk", "../../suite/suite.mk"];
+const PLACES: [&str; 2] = ["../share/pgmark/suite.mk", "../../scripts/suite/suite.mk"];
 
 /// Its path, in a line.
 ///
