@@ -51,6 +51,7 @@
 //! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
 //! | [`beside`] | work that may block for ever, on a thread that is left to itself when time is over | |
 //! | [`users`] | the users of this machine | directory services |
+//! | [`spreadsheet`] | texts as cells that no spreadsheet calculates | |
 //! | [`spelling`] | which name was meant by a word that is none | names |
 //! | [`sqlstate`] | codes of the server's errors | |
 //! | [`error`] | errors by cause | formatting |
@@ -121,6 +122,7 @@ pub mod schedule;
 pub mod script;
 pub mod server;
 pub mod spelling;
+pub mod spreadsheet;
 pub mod sqlstate;
 pub mod stats;
 pub mod time;

@@ -1,8 +1,8 @@
 //! The row of a run in a file of summaries: what is in each column.
 
 use super::Document;
-use crate::plan::QueryMode;
 use crate::result::{Facts, Measured, Place, ServerActivity, sha256_of_lines};
+use crate::spreadsheet;
 use crate::stats::Histogram;
 
 /// What a column has in a row.
@@ -14,27 +14,15 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    /// As it stands in the file, but for quotes. Text is on one line, and none is calculated by a
-    /// spreadsheet.
+    /// As it stands in the file, but for quotes.
     pub(super) fn into_text(self) -> String {
         match self {
-            Cell::Text(text) => in_one_line(&text),
+            Cell::Text(text) => spreadsheet::cell(&text),
             Cell::Integer(number) => number.to_string(),
             Cell::Decimal(number) if number.is_finite() => format!("{number:.6}"),
             Cell::Decimal(_) => "0.000000".to_owned(),
         }
     }
-}
-
-fn in_one_line(text: &str) -> String {
-    let mut line: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if line.starts_with(['=', '+', '-', '@']) {
-        line.insert(0, '\'');
-    }
-    line
 }
 
 /// A run, and where its result lies.
@@ -92,13 +80,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ("scripts", |row| Cell::Text(scripts(row.facts()))),
     ("script_sha", |row| Cell::Text(scripts_sha(row.facts()))),
     ("scale", |row| Cell::Integer(row.facts().scale)),
-    ("query_mode", |row| {
-        text(match row.facts().query_mode {
-            QueryMode::Simple => "simple",
-            QueryMode::Extended => "extended",
-            QueryMode::Prepared => "prepared",
-        })
-    }),
+    ("query_mode", |row| text(row.facts().query_mode.name())),
     ("clients", |row| Cell::Integer(row.facts().clients.into())),
     ("threads", |row| Cell::Integer(row.facts().threads.into())),
     ("connect_per_transaction", |row| {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Side;
 use crate::archive::Document;
-use crate::plan::{QueryMode, StopRule};
+use crate::plan::StopRule;
 use crate::result::{Facts, Place, ServerPlace};
 
 /// Something that is not the same.
@@ -59,7 +59,7 @@ const ASPECTS: &[Aspect] = &[
     ("scale", Weight::Work, |run| run.facts.scale.to_string()),
     ("partitions", Weight::Work, |run| partitions(&run.facts)),
     ("query mode", Weight::Work, |run| {
-        mode(run.facts.query_mode).to_owned()
+        run.facts.query_mode.name().to_owned()
     }),
     ("clients", Weight::Work, |run| run.facts.clients.to_string()),
     ("threads", Weight::Work, |run| run.facts.threads.to_string()),
@@ -214,14 +214,6 @@ fn partitions(facts: &Facts) -> String {
             format!("{} by {:?}", partitioning.partitions, partitioning.method).to_lowercase()
         }
         None => "none".to_owned(),
-    }
-}
-
-fn mode(mode: QueryMode) -> &'static str {
-    match mode {
-        QueryMode::Simple => "simple",
-        QueryMode::Extended => "extended",
-        QueryMode::Prepared => "prepared",
     }
 }
 

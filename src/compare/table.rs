@@ -1,6 +1,7 @@
 //! A comparison as CSV: a row for each figure.
 
 use super::Comparison;
+use crate::spreadsheet;
 
 /// The rows, below a header. What has no value is 0, as in every file of numbers.
 pub fn csv(comparison: &Comparison) -> Vec<u8> {
@@ -29,8 +30,8 @@ pub fn csv(comparison: &Comparison) -> Vec<u8> {
         let row = [
             line.figure.name.to_owned(),
             line.figure.unit.to_owned(),
-            one_line(&comparison.base.name),
-            one_line(&comparison.new.name),
+            spreadsheet::cell(&comparison.base.name),
+            spreadsheet::cell(&comparison.new.name),
             comparison.base.runs.to_string(),
             comparison.new.runs.to_string(),
             six_decimals(line.base),
@@ -44,13 +45,4 @@ pub fn csv(comparison: &Comparison) -> Vec<u8> {
         writer.write_record(row).expect("memory takes all bytes");
     }
     writer.into_inner().expect("memory takes all bytes")
-}
-
-/// A text that no spreadsheet calculates, on one line.
-fn one_line(text: &str) -> String {
-    let line = text.replace(char::is_control, " ");
-    match line.starts_with(['=', '+', '-', '@']) {
-        true => format!("'{line}"),
-        false => line,
-    }
 }

@@ -3,14 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::Parser;
 
-use super::complaint::{explain, usage_with_hint};
+use super::subcommand::{self, Typed};
 use crate::error::Error;
-use crate::plan::{ComparePlan, Compared, Grouping, Plan, Text};
+use crate::plan::{ComparePlan, Compared, Grouping, Plan};
 
 /// The word that asks for it, if it comes first. A database of that name is reached with `-d`.
 pub(super) const WORD: &str = "compare";
+
+const NAME: &str = "pgmark compare";
 
 /// Tell whether runs of two kinds differ in throughput and latency, by how much, and how sure that is, from their result files.
 #[derive(Debug, Parser)]
@@ -75,16 +77,10 @@ fn percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// [`Error::Usage`].
 pub(super) fn parse(words: impl Iterator<Item = OsString>) -> Result<Plan, Error> {
-    let mut command = Arguments::command();
-    let program = OsString::from("pgmark compare");
-    let arguments = command
-        .try_get_matches_from_mut(std::iter::once(program).chain(words))
-        .and_then(|matches| Arguments::from_arg_matches(&matches))
-        .map_err(|complaint| pointing_here(explain(&complaint, &command)))?;
-    if arguments.help {
-        let help = command.render_help().to_string();
-        return Ok(Plan::Show(Text::Stdout(help)));
-    }
+    let arguments: Arguments = match subcommand::take(NAME, words)? {
+        Typed::Arguments(arguments) => arguments,
+        Typed::Help(help) => return Ok(help),
+    };
     Ok(Plan::Compare(ComparePlan {
         runs: compared(arguments.files, arguments.base, arguments.new, arguments.by)?,
         allow_different: arguments.allow_different,
@@ -127,23 +123,14 @@ fn compared(
     }
 }
 
-const HINT: &str = "Try \"pgmark compare --help\" for more information.";
-
 fn wrong(message: impl Into<String>) -> Error {
-    usage_with_hint(message, HINT)
-}
-
-/// The same complaint, pointing to the help of this command.
-fn pointing_here(error: Error) -> Error {
-    match error {
-        Error::Usage(report) => wrong(report.message),
-        other => other,
-    }
+    subcommand::wrong(NAME, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Text;
 
     fn parsed(words: &str) -> Result<Plan, Error> {
         parse(words.split_whitespace().map(OsString::from))

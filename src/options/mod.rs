@@ -15,6 +15,7 @@ mod modes;
 mod pgbench;
 mod report;
 mod scripts;
+mod subcommand;
 mod values;
 
 use std::ffi::OsString;

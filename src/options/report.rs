@@ -3,14 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::Parser;
 
-use super::complaint::{explain, usage_with_hint};
+use super::subcommand::{self, Typed, wrong};
 use crate::error::Error;
-use crate::plan::{Plan, ReportPlan, Text};
+use crate::plan::{Plan, ReportPlan};
 
 /// The word that asks for it, if it comes first. A database of that name is reached with `-d`.
 pub(super) const WORD: &str = "report";
+
+const NAME: &str = "pgmark report";
 
 /// Print what runs have printed when they were over, from their result files, or make something else of these.
 #[derive(Debug, Parser)]
@@ -41,21 +43,12 @@ struct Arguments {
 /// # Errors
 /// [`Error::Usage`].
 pub(super) fn parse(words: impl Iterator<Item = OsString>) -> Result<Plan, Error> {
-    let mut command = Arguments::command();
-    let program = OsString::from("pgmark report");
-    let arguments = command
-        .try_get_matches_from_mut(std::iter::once(program).chain(words))
-        .and_then(|matches| Arguments::from_arg_matches(&matches))
-        .map_err(|complaint| pointing_here(explain(&complaint, &command)))?;
-    if arguments.help {
-        let help = command.render_help().to_string();
-        return Ok(Plan::Show(Text::Stdout(help)));
-    }
+    let arguments: Arguments = match subcommand::take(NAME, words)? {
+        Typed::Arguments(arguments) => arguments,
+        Typed::Help(help) => return Ok(help),
+    };
     if arguments.files.is_empty() {
-        return Err(usage_with_hint(
-            "pgmark report needs the result file of a run",
-            HINT,
-        ));
+        return Err(wrong(NAME, "pgmark report needs the result file of a run"));
     }
     Ok(Plan::Report(ReportPlan {
         files: arguments.files,
@@ -64,19 +57,10 @@ pub(super) fn parse(words: impl Iterator<Item = OsString>) -> Result<Plan, Error
     }))
 }
 
-const HINT: &str = "Try \"pgmark report --help\" for more information.";
-
-/// The same complaint, pointing to the help of this command.
-fn pointing_here(error: Error) -> Error {
-    match error {
-        Error::Usage(report) => usage_with_hint(report.message, HINT),
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Text;
 
     fn parsed(words: &str) -> Result<Plan, Error> {
         parse(words.split_whitespace().map(OsString::from))

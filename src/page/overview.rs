@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::archive::Document;
 use crate::compare::{Comparison, Side, Verdict, percent_words, visible_words};
 use crate::error::Error;
-use crate::plan::QueryMode;
 use crate::stats::student_t;
 
 /// What runs have in common that can be drawn as one line: all but the number of clients.
@@ -154,11 +153,7 @@ impl Point {
         Point {
             workload: Workload {
                 script: scripts.join(", "),
-                mode: match facts.query_mode {
-                    QueryMode::Simple => "simple",
-                    QueryMode::Extended => "extended",
-                    QueryMode::Prepared => "prepared",
-                },
+                mode: facts.query_mode.name(),
                 rate: facts.schedule.map_or_else(
                     || "as fast as it goes".to_owned(),
                     |it| format!("{}/s", it.rate),

@@ -6,6 +6,7 @@ use csv::ByteRecord;
 use jiff::tz::TimeZone;
 
 use crate::plan::LogTime;
+use crate::spreadsheet;
 
 /// The cells of one row, in memory that is used again for the next.
 #[derive(Default)]
@@ -155,13 +156,7 @@ pub(super) fn script_cells(names: &[String]) -> Vec<Vec<u8>> {
         .enumerate()
         .map(|(index, name)| {
             let nth = 1 + names[..index].iter().filter(|other| *other == name).count();
-            let mut cell: String = name
-                .chars()
-                .map(|c| if c.is_control() { ' ' } else { c })
-                .collect();
-            if cell.starts_with(['=', '+', '-', '@']) {
-                cell.insert(0, '\'');
-            }
+            let mut cell = spreadsheet::cell(name);
             if nth > 1 {
                 cell += &format!("#{nth}");
             }
