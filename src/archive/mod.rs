@@ -164,33 +164,38 @@ struct Head {
     schema_version: u32,
 }
 
-/// A place for a result file or a page of it, taken before the run so that it is known beforehand if there is none.
-/// What was there under the name stays until the file is complete; if none is written, it stays for
-/// good.
+/// A place for a result file or a page of it, taken before the run so that it is known beforehand if
+/// there is none. What was there under the name stays until the file is complete; if none is written,
+/// it stays for good.
 #[derive(Debug)]
 pub struct Reserved {
+    /// As the user named it.
     path: PathBuf,
-    file: NamedTempFile,
+    destination: Destination,
+}
+
+#[derive(Debug)]
+enum Destination {
+    /// A file beside the one that it becomes.
+    Beside(NamedTempFile, PathBuf),
+    /// A device or a pipe, which nothing can take the place of.
+    Device(File),
 }
 
 impl Reserved {
-    /// Takes a place beside `path`, so that the file can be moved to its name in one step.
+    /// Takes a place beside `path`, so that the file can be moved to its name in one step; a link stays
+    /// one. A device or a pipe is opened as it is.
     ///
     /// # Errors
     /// [`Error::Io`] if nothing can be written there.
     pub fn at(path: &Path) -> Result<Self, Error> {
-        let directory = match path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            Some(_) | None => Path::new("."),
+        let destination = match is_device(path) {
+            true => open_device(path).map(Destination::Device),
+            false => beside(path),
         };
-        let file = tempfile::Builder::new()
-            .prefix(".pgmark-")
-            .suffix(".part")
-            .tempfile_in(directory)
-            .map_err(|source| Error::io("create", path, source))?;
         Ok(Reserved {
             path: path.to_owned(),
-            file,
+            destination: destination.map_err(|source| Error::io("create", path, source))?,
         })
     }
 
@@ -215,21 +220,53 @@ impl Reserved {
 
     fn fill(
         self,
-        write: impl FnOnce(&mut BufWriter<&NamedTempFile>) -> std::io::Result<()>,
+        write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
     ) -> Result<(), Error> {
-        let Reserved { path, file } = self;
-        let written = {
-            let mut writer = BufWriter::new(&file);
+        let write_to = |file: &File| {
+            let mut writer = BufWriter::new(file);
             write(&mut writer).and_then(|()| writer.flush())
         };
-        written
-            .and_then(|()| give_permissions(file.as_file()))
-            .and_then(|()| file.as_file().sync_all())
-            .map_err(|source| Error::io("write", &path, source))?;
-        file.persist(&path)
-            .map(drop)
-            .map_err(|failed| Error::io("create", &path, failed.error))
+        let written = match self.destination {
+            Destination::Device(file) => write_to(&file),
+            Destination::Beside(file, target) => write_to(file.as_file())
+                .and_then(|()| give_permissions(file.as_file()))
+                .and_then(|()| file.as_file().sync_all())
+                .and_then(|()| match file.persist(&target) {
+                    Ok(_) => Ok(()),
+                    Err(failed) => Err(failed.error),
+                }),
+        };
+        written.map_err(|source| Error::io("write", &self.path, source))
     }
+}
+
+/// Whether the name is that of something other than a file. What is below `/dev` may lead to a file
+/// that somebody else is writing, such as standard output.
+fn is_device(path: &Path) -> bool {
+    let is_special = |facts: std::fs::Metadata| !facts.is_file() && !facts.is_dir();
+    path.starts_with("/dev") || path.metadata().is_ok_and(is_special)
+}
+
+/// For reading, too, so that a pipe without a reader is no obstacle yet.
+fn open_device(path: &Path) -> std::io::Result<File> {
+    let both = File::options().read(true).append(true).open(path);
+    both.or_else(|_| File::options().append(true).open(path))
+}
+
+fn beside(path: &Path) -> std::io::Result<Destination> {
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let directory = match target.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        Some(_) | None => Path::new("."),
+    };
+    if target.is_dir() {
+        return Err(std::io::ErrorKind::IsADirectory.into());
+    }
+    let file = tempfile::Builder::new()
+        .prefix(".pgmark-")
+        .suffix(".part")
+        .tempfile_in(directory)?;
+    Ok(Destination::Beside(file, target))
 }
 
 /// A temporary file is for its owner alone; a result may be read by whoever may read new files.
@@ -278,6 +315,38 @@ mod tests {
     #[test]
     fn the_moment_is_told_as_in_the_logs() {
         assert_eq!(identity().started_utc, "2026-11-30T14:25:16.123456");
+    }
+
+    #[test]
+    fn a_link_stays_one_and_nothing_takes_the_place_of_a_pipe() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("target"), "old").unwrap();
+        std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+        Reserved::at(&at("link"))
+            .unwrap()
+            .write_text("new")
+            .unwrap();
+        assert_eq!(std::fs::read_to_string(at("target")).unwrap(), "new");
+        assert!(at("link").symlink_metadata().unwrap().is_symlink());
+
+        let made = std::process::Command::new("mkfifo")
+            .arg(at("pipe"))
+            .status();
+        assert!(made.unwrap().success());
+        let mut reader = File::options()
+            .read(true)
+            .write(true)
+            .open(at("pipe"))
+            .unwrap();
+        Reserved::at(&at("pipe"))
+            .unwrap()
+            .write_text("through")
+            .unwrap();
+        let mut found = [0; 7];
+        reader.read_exact(&mut found).unwrap();
+        assert_eq!(&found, b"through");
+        assert!(Reserved::at(directory.path()).is_err());
     }
 
     #[test]

@@ -40,6 +40,12 @@ pub(super) fn check(plan: &RunPlan) -> Result<(), Error> {
         .chain(&plan.keep.html)
         .chain(&plan.keep.summary_csv)
         .collect();
+    if paths.iter().any(|path| *path == Path::new("-")) {
+        return Err(Error::Usage(
+            Report::new("standard output (-) belongs to the summary")
+                .hint("Name a file, or /dev/stderr."),
+        ));
+    }
     refuse_inputs(&paths, plan)?;
     for (place, path) in paths.iter().enumerate() {
         for other in &paths[..place] {
