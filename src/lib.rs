@@ -72,7 +72,7 @@
 //!
 //! Source text and a seed ([`script`]); byte arrays, also cut anywhere ([`protocol`]); bytes and
 //! moments (the clients in [`worker`], whole runs in virtual time); a list of reports ([`collector`]); a
-//! stored result ([`report`]); a table of arguments ([`options`]); and, under `tests/`, the program
+//! stored result ([`report`], [`compare`], [`page`]); a table of arguments ([`options`]); and, under `tests/`, the program
 //! against a real server.
 //!
 //! # Where do I add …?
@@ -83,6 +83,10 @@
 //! - *An option*: a field with full-sentence help in its group of [`options`], a row in
 //!   `options::modes`, a field in [`plan`], one line in `into_plan`, rows in the option table test, a
 //!   line in the README.
+//! - *A column of summaries*: a row of `archive::summary_row::COLUMNS`. *A figure that is compared*: a row of
+//!   `compare::figures`. *A chart*: one more in `page::charts`; the script draws whatever is there.
+//! - *Something that hears the run go on*: an implementation of [`collector::Listener`], kept by
+//!   [`collector::Keepers`]; what wants whole intervals is a sink of `collector::by_interval`.
 //! - *A log column*: the field list in `collector::log::transactions`, `tries` or `intervals`; header
 //!   and row come from it.
 //! - *Something the main thread tells while a run goes on*: a variant of [`event::Announcement`]; it
