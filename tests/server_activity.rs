@@ -51,6 +51,22 @@ fn the_servers_count_of_commits_and_ours_agree() {
             finished.stderr
         );
     }
+    // What comes before the window counts, too.
+    let finished = pgmark(&server)
+        .args("-n -c 1 -T 1 --warmup 1 -R 2000 -M prepared --json result.json")
+        .script("SELECT 1;")
+        .run()
+        .expect_status(0);
+    let activity_with_warmup = activity(&finished);
+    let expected = activity_with_warmup["expected_commits"]["transactions"].as_u64();
+    let processed = finished.processed();
+    assert!(expected > Some(processed * 3 / 2), "{activity_with_warmup}");
+    assert!(
+        !finished.stderr.contains("the server counted"),
+        "{}",
+        finished.stderr
+    );
+
     // Under -C nobody can tell.
     let finished = pgmark(&server)
         .args("-n -C -t 5 --json result.json")

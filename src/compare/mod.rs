@@ -114,6 +114,7 @@ impl Comparison {
         refuse_unusable(base, new)?;
         let differences = differences::between(base, new);
         if !allow_different {
+            refuse_cut_short(base, new)?;
             refuse_unlike(&differences)?;
         }
         let method = estimate::method(&seeds(base), &seeds(new));
@@ -205,6 +206,21 @@ fn refuse_unusable(base: &Side, new: &Side) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// A run that missed a condition of `--fail-if` is a run like others.
+fn refuse_cut_short(base: &Side, new: &Side) -> Result<(), Error> {
+    let mut runs = base.runs.iter().chain(&new.runs);
+    match runs.find(|run| !matches!(run.exit_code, 0 | 3)) {
+        None => Ok(()),
+        Some(run) => Err(refusal(
+            format!(
+                "the run that began at {} did not end as planned (exit status {})",
+                run.run.started_utc, run.exit_code
+            ),
+            "Run it again; or say --allow-different.",
+        )),
+    }
 }
 
 fn refuse_unlike(differences: &[Difference]) -> Result<(), Error> {
@@ -301,6 +317,21 @@ mod tests {
         assert!(refused(&base, &debug, true).contains("debug build"));
         let nothing = side("b", &[1000, 0]);
         assert!(refused(&base, &nothing, true).contains("no processed"));
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_is_refused_unless_it_is_allowed() {
+        let base = side("a", &[1000, 1001]);
+        let mut new = side("b", &[1000, 1001]);
+        new.runs[1].exit_code = 3;
+        assert!(Comparison::of(&base, &new, false).is_ok());
+        new.runs[1].exit_code = 130;
+        let text = refused(&base, &new, false);
+        assert!(
+            text.contains("did not end as planned (exit status 130)"),
+            "{text}"
+        );
+        assert!(Comparison::of(&base, &new, true).is_ok());
     }
 
     #[test]

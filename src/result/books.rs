@@ -1,7 +1,7 @@
 //! The books of a run: what must agree, whatever happened, because it was counted along different
 //! ways. A difference is an error of pgmark, never of the server or the user.
 
-use super::{ClientResult, LogResult, LoggedRows, RunResult};
+use super::{ClientResult, LogResult, LoggedRows, RunResult, Slice};
 use crate::event::ClientEnd;
 use crate::plan::StopRule;
 
@@ -10,6 +10,7 @@ impl RunResult {
     pub fn check_books(&self) -> Vec<String> {
         let mut books = Books::default();
         self.check_totals(&mut books);
+        self.check_course(&mut books);
         for log in &self.measured.logs {
             self.check_log(log, &mut books);
         }
@@ -41,6 +42,45 @@ impl RunResult {
             ("aborted by time", points.aborted, aborted),
             ("latencies of processed", total.latency.count(), processed),
             ("errors by kind", total.errors.total(), failed + aborted),
+        ] {
+            books.same(what, found, expected);
+        }
+    }
+
+    /// The seconds of the window, where they are kept, are all of it.
+    fn check_course(&self, books: &mut Books) {
+        let Some(course) = &self.measured.course else {
+            return;
+        };
+        let total = &self.measured.total;
+        let over_slices = |count: fn(&Slice) -> u64| {
+            course
+                .slices()
+                .iter()
+                .map(count)
+                .fold(0, u64::saturating_add)
+        };
+        for (what, found, expected) in [
+            (
+                "processed by second",
+                over_slices(|it| it.processed),
+                total.processed,
+            ),
+            (
+                "failed by second",
+                over_slices(|it| it.failed),
+                total.failed.total(),
+            ),
+            (
+                "skipped by second",
+                over_slices(|it| it.skipped),
+                total.skipped,
+            ),
+            (
+                "aborted by second",
+                over_slices(|it| it.aborted),
+                total.aborted.total(),
+            ),
         ] {
             books.same(what, found, expected);
         }

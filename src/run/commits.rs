@@ -1,7 +1,7 @@
 //! How many commits the server should have counted: a figure of its own that ours can be held
 //! against.
 
-use crate::plan::RunPlan;
+use crate::plan::{QueryMode, RunPlan};
 use crate::result::{ExpectedCommits, Measured};
 use crate::script::{CommandKind, Script};
 use crate::server::Counters;
@@ -21,14 +21,14 @@ pub(super) fn expected(
 ) -> Option<ExpectedCommits> {
     let reconnects = plan.load.reconnect || plan.load.reconnect_on_loss;
     let others = before.sessions.is_none_or(|sessions| sessions > 1);
-    if reconnects || others || measured.before_window > 0 {
+    if reconnects || others || plan.on_connect.is_some() {
         return None;
     }
-    let mut transactions = 0;
+    let mut transactions = of_lead_in(plan, measured)?;
     for (weighted, stats) in plan.scripts.scripts.iter().zip(&measured.scripts) {
         let each = commits(&weighted.script)?;
-        // What failed may have committed a part of what it does.
-        if each > 1 && stats.failed.total() + stats.aborted.total() > 0 {
+        // What failed, also at first, may have committed a part of what it does.
+        if each > 1 && stats.failed.total() + stats.aborted.total() + stats.retries > 0 {
             return None;
         }
         transactions += each * stats.processed;
@@ -36,10 +36,29 @@ pub(super) fn expected(
     // A transaction whose end nobody saw may have been committed all the same.
     let cut_off = measured.total.aborted.total();
     let seconds = measured.window?.nanos() / 1_000_000_000;
+    // Preparing a statement is a transaction of its own.
+    let prepared = match plan.query_mode {
+        QueryMode::Prepared => plan.scripts.sql_commands as u64,
+        QueryMode::Simple | QueryMode::Extended => 0,
+    };
+    let of_clients = (OF_A_CONNECTION + prepared) * u64::from(plan.load.clients);
     Some(ExpectedCommits {
         transactions,
-        others: cut_off + OF_A_CONNECTION * u64::from(plan.load.clients) + OWN + 2 * seconds,
+        others: cut_off + of_clients + OWN + 2 * seconds,
     })
+}
+
+/// Commits of transactions from before the window, of which only the number is kept: it says enough if
+/// all scripts commit as often, and if what came afterwards went well.
+fn of_lead_in(plan: &RunPlan, measured: &Measured) -> Option<u64> {
+    if measured.before_window == 0 {
+        return Some(0);
+    }
+    let mut scripts = plan.scripts.scripts.iter();
+    let each = commits(&scripts.next()?.script)?;
+    let is_same = scripts.all(|weighted| commits(&weighted.script) == Some(each));
+    let went_well = measured.total.processed == measured.total.recorded();
+    (is_same && went_well).then_some(each * measured.before_window)
 }
 
 /// How often a script commits if all goes well; `None` where its text does not tell.
