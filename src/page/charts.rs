@@ -94,75 +94,107 @@ fn over_course(document: &Document, course: &Course) -> Vec<Chart> {
         .map(|(begins, _)| begins.as_secs_f64())
         .collect();
     let slices = course.slices();
-    let line = |label, value: &dyn Fn(&Slice) -> Option<f64>| Line {
-        label,
-        values: slices
-            .iter()
-            .map(|slice| value(slice).map(rounded))
-            .collect(),
-    };
-    let rate = |count: u64, slice: &Slice| Some(count as f64 * 1e9 / slice.length_ns.max(1) as f64);
-    let some = |count: fn(&Slice) -> u64| slices.iter().any(|slice| count(slice) > 0);
-    let latency = |nanos: u64, slice: &Slice| (slice.processed > 0).then_some(nanos as f64 / 1e6);
     let has_rate = document.facts.schedule.is_some();
-
-    let mut throughput = vec![line("processed", &|it| rate(it.processed, it))];
-    if has_rate {
-        throughput.push(line("due", &|it| rate(it.due, it)));
-    }
-    if some(|it| it.failed) {
-        throughput.push(line("failed", &|it| rate(it.failed, it)));
-    }
-    if some(|it| it.skipped) {
-        throughput.push(line("skipped", &|it| rate(it.skipped, it)));
-    }
-    let percentiles = vec![
-        line("p50", &|it| latency(it.latency.p50_ns, it)),
-        line("p90", &|it| latency(it.latency.p90_ns, it)),
-        line("p99", &|it| latency(it.latency.p99_ns, it)),
-        line("max", &|it| latency(it.latency.max_ns, it)),
-    ];
     let mut charts = vec![
-        over_time("throughput", "Throughput", "/s", &x, throughput, false),
+        over_time(
+            "throughput",
+            "Throughput",
+            "/s",
+            &x,
+            throughput(slices, has_rate),
+            false,
+        ),
         over_time(
             "latency",
             "Latency percentiles",
             "ms",
             &x,
-            percentiles,
+            percentiles(slices),
             true,
         ),
     ];
     if has_rate {
-        let lag = vec![
-            line("mean", &|it| Some(it.lag_mean_ns / 1e6)),
-            line("max", &|it| Some(it.lag_max_ns as f64 / 1e6)),
-        ];
-        charts.push(over_time(
-            "lag",
-            "Lag behind the schedule",
-            "ms",
-            &x,
-            lag,
-            false,
-        ));
+        let title = "Lag behind the schedule";
+        charts.push(over_time("lag", title, "ms", &x, lag(slices), false));
     }
     let all = i64::from(document.facts.clients);
-    if some(|it| it.connects) || slices.iter().any(|it| it.clients_connected != all) {
-        let connections = vec![
-            line("connected", &|it| Some(it.clients_connected as f64)),
-            line("connects each second", &|it| rate(it.connects, it)),
-        ];
+    let is_quiet = |slice: &Slice| slice.connects == 0 && slice.clients_connected == all;
+    if !slices.iter().all(is_quiet) {
+        let lines = connections(slices);
         charts.push(over_time(
             "connections",
             "Connections",
             "",
             &x,
-            connections,
+            lines,
             false,
         ));
     }
     charts
+}
+
+fn line(label: &'static str, slices: &[Slice], value: impl Fn(&Slice) -> Option<f64>) -> Line {
+    let values = slices.iter().map(|slice| value(slice).map(rounded));
+    Line {
+        label,
+        values: values.collect(),
+    }
+}
+
+/// So many things as a number a second.
+fn per_second(count: u64, slice: &Slice) -> Option<f64> {
+    Some(count as f64 * 1e9 / slice.length_ns.max(1) as f64)
+}
+
+/// What failed or was skipped has a line only where there is some.
+fn throughput(slices: &[Slice], has_rate: bool) -> Vec<Line> {
+    let counted = |label, count: fn(&Slice) -> u64| {
+        line(label, slices, |slice| per_second(count(slice), slice))
+    };
+    let some = |count: fn(&Slice) -> u64| slices.iter().any(|slice| count(slice) > 0);
+    let mut lines = vec![counted("processed", |slice| slice.processed)];
+    if has_rate {
+        lines.push(counted("due", |slice| slice.due));
+    }
+    if some(|slice| slice.failed) {
+        lines.push(counted("failed", |slice| slice.failed));
+    }
+    if some(|slice| slice.skipped) {
+        lines.push(counted("skipped", |slice| slice.skipped));
+    }
+    lines
+}
+
+fn percentiles(slices: &[Slice]) -> Vec<Line> {
+    let latency = |label, nanos: fn(&Slice) -> u64| {
+        line(label, slices, |slice| {
+            (slice.processed > 0).then(|| nanos(slice) as f64 / 1e6)
+        })
+    };
+    vec![
+        latency("p50", |slice| slice.latency.p50_ns),
+        latency("p90", |slice| slice.latency.p90_ns),
+        latency("p99", |slice| slice.latency.p99_ns),
+        latency("max", |slice| slice.latency.max_ns),
+    ]
+}
+
+fn lag(slices: &[Slice]) -> Vec<Line> {
+    vec![
+        line("mean", slices, |slice| Some(slice.lag_mean_ns / 1e6)),
+        line("max", slices, |slice| Some(slice.lag_max_ns as f64 / 1e6)),
+    ]
+}
+
+fn connections(slices: &[Slice]) -> Vec<Line> {
+    vec![
+        line("connected", slices, |slice| {
+            Some(slice.clients_connected as f64)
+        }),
+        line("connects each second", slices, |slice| {
+            per_second(slice.connects, slice)
+        }),
+    ]
 }
 
 /// Without the course there are sums of each tenth of a second, or more, but no percentiles.
