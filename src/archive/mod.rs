@@ -317,6 +317,17 @@ mod tests {
         assert_eq!(identity().started_utc, "2026-11-30T14:25:16.123456");
     }
 
+    proptest::proptest! {
+        #[test]
+        fn numbers_are_read_back_to_the_last_digit(bits in proptest::prelude::any::<u64>()) {
+            let number = f64::from_bits(bits);
+            proptest::prop_assume!(number.is_finite());
+            let text = serde_json::to_string(&number).unwrap();
+            let read: f64 = serde_json::from_str(&text).unwrap();
+            proptest::prop_assert_eq!(read.to_bits(), number.to_bits());
+        }
+    }
+
     #[test]
     fn a_link_stays_one_and_nothing_takes_the_place_of_a_pipe() {
         let directory = tempfile::tempdir().unwrap();
