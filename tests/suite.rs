@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use support::wait_until;
+use support::{Server, wait_until};
 
 /// A directory with a Makefile of somebody, and the suite's server, which ends with it.
 struct Suite {
@@ -63,6 +63,20 @@ impl Suite {
             String::from_utf8_lossy(&text).into_owned(),
             status.success(),
         )
+    }
+
+    /// As [`Suite::make`], with a server that is there.
+    fn make_at(&self, server: &Server, words: &str) -> (String, bool) {
+        let output = self
+            .command(words)
+            .env("PGHOST", server.socket_directory())
+            .env("PGPORT", server.port().to_string())
+            .env("PGUSER", "postgres")
+            .output()
+            .expect("make is there");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        (text, output.status.success())
     }
 
     /// As [`Suite::make`], in a process group of its own, which goes on.
@@ -281,8 +295,17 @@ fn a_condition_keeps_the_result_and_fails_the_suite_in_the_end() {
     let (text, good) = suite.make("suite");
     assert!(!good && text.contains("FAIL_IF"), "{text}");
     assert_eq!(suite.results(), before, "nothing ran again");
-    // A script that has changed runs again.
-    std::fs::write(suite.path("mine.sql"), "SELECT 1 FROM mine;\n").expect("the directory is ours");
+    // Where the results lie is no part of them.
+    std::fs::rename(suite.path("results"), suite.path("moved")).expect("the directory is ours");
+    let (plan, _) = suite.make("plan RESULTS=moved");
+    assert!(plan.contains("done = 2\n"), "{plan}");
+    std::fs::rename(suite.path("moved"), suite.path("results")).expect("the directory is ours");
+    // What has changed runs again, with the data that it needs.
+    std::fs::write(suite.path("setup.sql"), "CREATE TABLE mine (b text);\n")
+        .expect("the directory is ours");
+    std::fs::write(suite.path("mine.sql"), "SELECT b FROM mine;\n").expect("the directory is ours");
+    let (plan, _) = suite.make("plan");
+    assert!(plan.contains("to go = 2,"), "{plan}");
     suite.make("suite");
     let names =
         |results: &BTreeMap<String, (u64, String)>| results.keys().cloned().collect::<Vec<_>>();
@@ -299,4 +322,106 @@ fn a_condition_keeps_the_result_and_fails_the_suite_in_the_end() {
     let (text, good) = suite.make("suite");
     assert!(!good && text.contains("ended with status 2"), "{text}");
     assert_eq!(suite.results().len(), 1, "{text}");
+}
+
+#[test]
+fn slips_of_the_pen_are_told_before_anything_runs() {
+    for (variables, words, essence) in [
+        ("VARIANTS = base bgi\nbig = work_mem=8MB", "suite", "bgi"),
+        ("SCRIPTS = a@b.sql", "suite", "rename the file"),
+        ("DURATION = 5x", "plan", "DURATION is \"5x\""),
+    ] {
+        let suite = Suite::new(variables);
+        let (text, good) = suite.make(words);
+        assert!(!good && text.contains(essence), "{variables}: {text}");
+        assert!(suite.results().is_empty());
+    }
+}
+
+#[test]
+fn times_and_rates_may_have_units() {
+    let suite = Suite::new("RATES = 600/min max\nREPEATS = 1\nDURATION = 1.5m\nWARMUP = 500ms");
+    let (plan, _) = suite.make("plan");
+    assert!(plan.contains("runs = 2 of 91 s each"), "{plan}");
+    let (dry, _) = suite.make("-n suite");
+    assert!(
+        dry.contains(" -R 600/min ") && dry.contains("@600+min@"),
+        "{dry}"
+    );
+    assert!(!suite.path("results").exists(), "only shown");
+}
+
+#[test]
+fn a_matrix_may_be_larger_than_a_command_line() {
+    let suite = Suite::new("CLIENTS = 1 2 3 4 5 6 7 8 9 10\nREPEATS = 250");
+    let (dry, _) = suite.make("-n suite");
+    let runs = dry.lines().filter(|line| line.contains(" --json "));
+    assert_eq!(runs.count(), 2500);
+    // Its first run is one that can be begun, if only to be refused.
+    let (text, good) = suite.make("suite SERVER=neither");
+    assert!(!good && text.contains("SERVER is \"neither\""), "{text}");
+    let (text, _) = suite.make("report");
+    assert!(text.contains("there are no results"), "{text}");
+}
+
+#[test]
+fn a_server_that_does_not_start_with_a_setting_is_there_without_it() {
+    let setting = "CLIENTS = 1\nREPEATS = 1\nSCRIPTS = select-only\nVARIANTS = a\na = ";
+    let suite = Suite::new(&format!(
+        "{setting}shared_preload_libraries=no_such_library"
+    ));
+    let (text, good) = suite.make("suite");
+    assert!(
+        !good && text.contains("does not start with the settings of a"),
+        "{text}"
+    );
+    assert!(text.contains("could not access file"), "{text}");
+    // Nothing of it is left, and a list stays a list.
+    suite.set(&format!("{setting}shared_buffers=1MB datestyle=ISO,DMY"));
+    let (text, good) = suite.make("suite");
+    assert!(good, "{text}");
+    let results = suite.results();
+    let name = results.keys().next().expect("one run");
+    let place = document(&suite.path(&format!("results/runs/{name}")))["place"].clone();
+    let settings = place["server"]["settings"]
+        .as_array()
+        .expect("a list")
+        .clone();
+    let value = |name: &str| {
+        let found = settings.iter().find(|setting| setting["name"] == name);
+        found.map(|setting| setting["value"].as_str().expect("text").to_owned())
+    };
+    assert_eq!(value("shared_buffers").as_deref(), Some("128"));
+    assert_eq!(value("DateStyle").as_deref(), Some("ISO, DMY"));
+    assert_eq!(value("shared_preload_libraries"), None);
+}
+
+#[test]
+fn a_given_server_keeps_its_settings_and_loses_what_is_left_of_a_run() {
+    let given = "SERVER = given\nREPEATS = 1\nSCRIPTS = select-only\n";
+    let suite = Suite::new(given);
+    let (text, good) = suite.make("suite PGHOST=/nowhere");
+    assert!(!good && text.contains("cannot be reached"), "{text}");
+    assert!(!suite.path("results/versions").exists(), "it told of none");
+    let server = Server::shared();
+    let (text, good) = suite.make_at(server, "suite");
+    assert!(good, "{text}");
+    // A session of a run that was killed.
+    let connect = format!(
+        "host={} port={} user=postgres dbname=pgmark_suite",
+        server.socket_directory().display(),
+        server.port()
+    );
+    let mut left = postgres::Client::connect(&connect, postgres::NoTls).expect("it is there");
+    suite.set(&format!("{given}CLIENTS = 1 2"));
+    let (text, good) = suite.make_at(server, "suite");
+    assert!(good, "{text}");
+    assert_eq!(suite.results().len(), 2);
+    assert!(left.simple_query("SELECT 1").is_err(), "it was ended");
+    suite.set(&format!("{given}VARIANTS = a\na = work_mem=8MB"));
+    let (text, good) = suite.make_at(server, "suite");
+    assert!(
+        !good && text.contains("settings of a given server"),
+        "{text}"
+    );
 }
