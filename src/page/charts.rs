@@ -274,15 +274,15 @@ fn percentile_curve(measured: &Measured) -> Option<Chart> {
     let x: Vec<f64> = (0..=last)
         .map(|it| 10_f64.powf(f64::from(it) / f64::from(POINTS_PER_DECADE)))
         .collect();
-    let line = |label, histogram: &Histogram| Line {
-        label,
-        values: x
-            .iter()
-            .map(|one_of| {
-                let percent = (100.0 - 100.0 / one_of).max(1e-6);
-                Some(rounded(histogram.percentile_ns(percent) as f64 / 1e6))
-            })
-            .collect(),
+    let line = |label, histogram: &Histogram| {
+        let percents = x.iter().map(|one_of| (100.0 - 100.0 / one_of).max(1e-6));
+        let values = histogram.percentiles_ns(percents).into_iter();
+        Line {
+            label,
+            values: values
+                .map(|nanos| Some(rounded(nanos as f64 / 1e6)))
+                .collect(),
+        }
     };
     let mut lines = vec![line("latency", &total.latency)];
     for (label, histogram) in [("response", total.response()), ("service", total.service())] {

@@ -346,7 +346,7 @@ fn server(document: &Document) -> Named {
     let counted = counters.filter(|(_, value)| **value > 0.0);
     let counted = counted.map(|(name, value)| (name.as_str(), value.to_string()));
     facts_table(
-        "Server during the run, lead-in included",
+        "Server during the run",
         [
             ("version", document.facts.server_version.clone()),
             ("checkpoints", count(server.and_then(|it| it.checkpoints))),

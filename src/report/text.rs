@@ -379,9 +379,7 @@ impl<'a> Summary<'a> {
         let Some(activity) = &self.facts.server else {
             return;
         };
-        // Those before the window wrote, too.
-        let transactions = self.measured.total.processed + self.measured.before_window;
-        let mut words = server_words(activity, transactions);
+        let mut words = server_words(activity, self.measured.total.processed);
         let connection = self.facts.connection.as_ref();
         words.extend(connection.and_then(|connection| connection.tls.clone()));
         if !words.is_empty() {

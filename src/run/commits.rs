@@ -6,6 +6,8 @@ use crate::result::{ExpectedCommits, Measured};
 use crate::script::{CommandKind, Script};
 use crate::server::Counters;
 
+use super::look::Look;
+
 /// Commits at the server that a connection and its end may be.
 const OF_A_CONNECTION: u64 = 3;
 /// Our own connections, before, during and after the run, and their statements; a second of the
@@ -17,10 +19,11 @@ const OWN: u64 = 60;
 pub(super) fn expected(
     plan: &RunPlan,
     measured: &Measured,
-    before: &Counters,
+    before: &Look,
+    after: &Look,
 ) -> Option<ExpectedCommits> {
     let reconnects = plan.load.reconnect || plan.load.reconnect_on_loss;
-    let others = before.sessions.is_none_or(|sessions| sessions > 1);
+    let others = before.counters.sessions.is_none_or(|sessions| sessions > 1);
     if reconnects || others || plan.on_connect.is_some() {
         return None;
     }
@@ -42,7 +45,9 @@ pub(super) fn expected(
         QueryMode::Simple | QueryMode::Extended => 0,
     };
     let of_clients = (OF_A_CONNECTION + prepared) * u64::from(plan.load.clients);
+    let counted = after.counters.since(&before.counters);
     Some(ExpectedCommits {
+        counted: *counted.get(Counters::COMMITS)? as u64,
         transactions,
         others: cut_off + of_clients + OWN + 2 * seconds,
     })

@@ -9,17 +9,19 @@ use crate::console::Console;
 use crate::context::RunContext;
 use crate::control;
 use crate::error::Error;
-use crate::plan::{RunPlan, StopRule};
+use crate::plan::StopRule;
 use crate::program::{Build, Program};
 use crate::result::{
-    Connection, Facts, Host, Measured, Place, ScheduleFacts, ScriptFacts, ServerActivity,
-    Transport, sha256_of_lines,
+    Connection, ExpectedCommits, Facts, Host, Measured, Place, ScheduleFacts, ScriptFacts,
+    ServerActivity, Transport, sha256_of_lines,
 };
-use crate::server::{self, Activity, Counters};
+use crate::server::{self, Activity, ServerFacts};
 
 use super::Signals;
 use super::commits;
+use super::first_look::FirstLook;
 use super::host::{self, ProcessorTimes};
+use super::look::Look;
 use super::lost_writes;
 use super::prepare::Prepared;
 use super::supervise::Ending;
@@ -78,7 +80,11 @@ pub(super) fn gather(
         progress: plan.progress.is_some(),
         summary: plan.summary.clone(),
         connection: connection(&driven.ending),
-        server: activity.map(|seen| server_activity(plan, prepared, &driven.measured, &seen)),
+        server: activity.map(|last| {
+            let first = first_look(prepared, &driven.ending, console);
+            let commits = commits::expected(plan, &driven.measured, &prepared.look, &last);
+            server_activity(&prepared.server, &first, &last, commits)
+        }),
         interrupted: driven.ending.interrupted,
         exhausted_values: exhausted_values(run),
         seed: plan.seed.value,
@@ -176,27 +182,25 @@ fn script_facts(run: &RunContext) -> Vec<ScriptFacts> {
 }
 
 /// What the server says of itself when the run is over.
-struct LastLook {
-    activity: Activity,
-    counters: Counters,
-}
-
 fn look_again(
     run: &RunContext,
     prepared: &Prepared,
     patience: Duration,
     signals: &Signals,
     console: &Console,
-) -> Option<LastLook> {
+) -> Option<Look> {
     let version = prepared.server.version_num;
     let is_hurried = patience == HURRIED_LOOK;
-    let looked = ask(run, patience, signals, console, move |client| LastLook {
-        activity: Activity::now(client, version),
-        counters: match is_hurried {
-            true => Counters::now(client, version),
-            false => Counters::steady(client, version),
+    let looked = ask(
+        run,
+        patience,
+        signals,
+        console,
+        move |client| match is_hurried {
+            true => Look::now(client, version),
+            false => Look::steady(client, version),
         },
-    });
+    );
     let missing = match &looked {
         Ok(look) => look.counters.missing.as_ref(),
         Err(problem) => Some(problem),
@@ -230,24 +234,37 @@ fn ask<T: Send + 'static>(
     }
 }
 
+/// What the server had counted when the window began, or before the clients connected.
+fn first_look(prepared: &Prepared, ending: &Ending, console: &Console) -> Look {
+    match ending.first_look.as_ref().map(FirstLook::found) {
+        None => prepared.look.clone(),
+        Some(Ok(look)) => look,
+        Some(Err(problem)) => {
+            console.notice(&format!(
+                "what the server did before the measured window is counted as if it were in it: {problem}"
+            ));
+            prepared.look.clone()
+        }
+    }
+}
+
 fn server_activity(
-    plan: &RunPlan,
-    prepared: &Prepared,
-    measured: &Measured,
-    look: &LastLook,
+    facts: &ServerFacts,
+    first: &Look,
+    last: &Look,
+    expected_commits: Option<ExpectedCommits>,
 ) -> ServerActivity {
-    let facts = &prepared.server;
     let Activity {
         checkpoints,
         wal_bytes,
-    } = look.activity.since(&prepared.activity).0;
+    } = last.activity.since(&first.activity).0;
     ServerActivity {
         checkpoints,
         wal_bytes,
         unsafe_settings: facts.settings.deviations(),
         same_host: facts.same_host,
         checkpoint_timeout: facts.settings.checkpoint_timeout,
-        counters: look.counters.since(&prepared.counters),
-        expected_commits: commits::expected(plan, measured, &prepared.counters),
+        counters: last.counters.since(&first.counters),
+        expected_commits,
     }
 }

@@ -14,9 +14,10 @@ use crate::plan::{Partitioning, RunPlan, ServerChoice};
 use crate::program::{Build, Program};
 use crate::report;
 use crate::result::ServerPlace;
-use crate::server::{self, Activity, Counters, ServerFacts};
+use crate::server::{self, ServerFacts};
 
 use super::host::{self, ProcessorTimes};
+use super::look::Look;
 use super::lost_writes::{self, History};
 use super::{Signals, Surroundings, password};
 
@@ -25,8 +26,7 @@ pub(super) struct Prepared {
     pub server: ServerFacts,
     pub scale: u64,
     pub partitions: Option<Partitioning>,
-    pub activity: Activity,
-    pub counters: Counters,
+    pub look: Look,
     /// Rows of the history, where lost writes are looked for.
     pub history: Option<History>,
     /// Where the run takes place, if the result is kept.
@@ -72,18 +72,16 @@ pub(super) fn prepare(
         };
         server::vacuum(client, plan.vacuum, &console);
         server::before(client, &plan.before, &console)?;
-        let activity = Activity::now(client, server.version_num);
-        // pgbench has no line for what they tell.
-        let counters = match plan.program {
-            Program::Pgmark => Counters::now(client, server.version_num),
-            Program::Pgbench => Counters::default(),
+        // pgbench has no line for what the server did.
+        let look = match plan.program {
+            Program::Pgmark => Look::now(client, server.version_num),
+            Program::Pgbench => Look::default(),
         };
         Ok(Prepared {
             server,
             scale,
             partitions,
-            activity,
-            counters,
+            look,
             history: lost_writes::can_be_told(plan).then(|| server::history_rows(client)),
             place: plan.keep.wants_place().then(|| PlaceBefore {
                 server: server::place(client, &database),

@@ -14,9 +14,11 @@ use crate::error::{Error, Report as Problem, Signal};
 use crate::event::Announcement;
 use crate::server::ServerFacts;
 use crate::sqlstate::SqlState;
+use crate::time::Timestamp;
 use crate::worker::{Control, Notice};
 
 use super::checkpoints::CheckpointWatch;
+use super::first_look::FirstLook;
 use super::watchdog::{self, Watch};
 
 /// What the main thread holds of the workers.
@@ -68,6 +70,8 @@ pub struct Ending {
     pub failure: Option<Error>,
     /// Where the first client was let in, and how it was authenticated.
     pub introduction: Option<Introduction>,
+    /// What the server had counted when the window began, if that is not when the clients connected.
+    pub first_look: Option<FirstLook>,
     /// The user did not want to wait any longer.
     pub abandoned: bool,
 }
@@ -115,7 +119,8 @@ impl Supervisor<'_> {
             Notice::Ready => {
                 state.ready += 1;
                 if state.ready == self.wakers.len() && ending.may_start() {
-                    self.start();
+                    let begins = self.start();
+                    ending.first_look = FirstLook::begin(self.run, self.server.version_num, begins);
                     state.checkpoints = CheckpointWatch::begin(
                         self.run,
                         self.server.version_num,
@@ -140,8 +145,8 @@ impl Supervisor<'_> {
         state.watch.go_on(running, inquire);
     }
 
-    /// Releases the clients: the measured window begins, at once or after ramp and warm-up.
-    fn start(&self) {
+    /// Releases the clients: the measured window begins, at once or after ramp and warm-up. Tells when.
+    fn start(&self) -> Timestamp {
         let now = self.run.clock.now();
         let begins = now + self.run.plan.load.lead_in.total();
         if let Some(schedule) = &self.run.schedule {
@@ -150,6 +155,7 @@ impl Supervisor<'_> {
         let _ = self.announcements.send(Announcement::WindowBegins(begins));
         self.control.start(now);
         self.wake();
+        begins
     }
 
     fn fail(&self, client: u32, report: Problem, ending: &mut Ending) {

@@ -41,9 +41,6 @@ const VIEWS: [(&str, u32, &str); 5] = [
 /// Numbers that count nothing.
 const NO_COUNTERS: [&str; 2] = ["datid", "numbackends"];
 
-/// Commits of the database.
-const COMMITS: &str = "pg_stat_database.xact_commit";
-
 /// Until statistics are steady: sessions tell theirs when they end, at the latest, and up to version
 /// 14 a process of the server collects them.
 const STEADY_EVERY: Duration = Duration::from_millis(100);
@@ -61,6 +58,9 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// The name of that of commits in the database.
+    pub const COMMITS: &str = "pg_stat_database.xact_commit";
+
     /// The counters now.
     pub fn now(client: &mut Client, version_num: u32) -> Self {
         let mut counters = Counters::default();
@@ -87,7 +87,10 @@ impl Counters {
             std::thread::sleep(STEADY_EVERY);
             let now = Counters::now(client, version_num);
             let own = VIEWS.len() as f64;
-            let grown = now.values.get(COMMITS).zip(before.values.get(COMMITS));
+            let grown = now
+                .values
+                .get(Counters::COMMITS)
+                .zip(before.values.get(Counters::COMMITS));
             if grown.is_none_or(|(now, before)| now - before <= own) {
                 return now;
             }

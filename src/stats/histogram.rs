@@ -164,19 +164,24 @@ impl Histogram {
 
     /// The value of nearest rank for `percent` (above 0 to 100), ns, to 0.05 %; 0 if there is none.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
-        if self.sums.count == 0 {
-            return 0;
-        }
-        let rank = self.rank(percent);
-        let mut seen = 0;
-        for step in self.buckets.iter_recorded() {
-            seen += step.count_at_value();
-            if seen >= rank {
-                let middle = self.buckets.median_equivalent(step.value_iterated_to());
-                return middle.clamp(self.sums.min, self.sums.max);
-            }
-        }
-        self.sums.max
+        self.percentiles_ns(std::iter::once(percent))[0]
+    }
+
+    /// As [`Histogram::percentile_ns`] for many, which must come in ascending order, in one pass.
+    pub fn percentiles_ns(&self, percents: impl Iterator<Item = f64>) -> Vec<u64> {
+        let mut steps = self.buckets.iter_recorded();
+        let (mut seen, mut value) = (0, 0);
+        percents
+            .map(|percent| {
+                let rank = self.rank(percent);
+                while seen < rank {
+                    let Some(step) = steps.next() else { break };
+                    seen += step.count_at_value();
+                    value = self.buckets.median_equivalent(step.value_iterated_to());
+                }
+                value.clamp(self.min_ns(), self.max_ns())
+            })
+            .collect()
     }
 
     /// How many durations rank above the percentile of nearest rank for `percent`.
@@ -252,6 +257,15 @@ mod tests {
         assert_eq!(histogram.mean_ns(), far as f64 + 2.5);
         assert!((histogram.stddev_ns() - 1.25_f64.sqrt()).abs() < 1e-9);
         assert_eq!((histogram.min_ns(), histogram.max_ns()), (far + 1, far + 4));
+    }
+
+    #[test]
+    fn many_percentiles_are_those_that_are_asked_for_alone() {
+        let histogram = of(&(1..=1000).map(|it| it * it).collect::<Vec<_>>());
+        let percents = [0.001, 1.0, 50.0, 50.0, 99.0, 100.0];
+        let alone = percents.map(|percent| histogram.percentile_ns(percent));
+        assert_eq!(histogram.percentiles_ns(percents.into_iter()), alone);
+        assert_eq!(of(&[]).percentiles_ns(percents.into_iter()), [0; 6]);
     }
 
     #[test]
