@@ -82,6 +82,11 @@ impl Series {
         &self.points
     }
 
+    /// Whether its points have a width that points of a run can have.
+    pub fn is_possible(&self) -> bool {
+        self.width_ns >= FINEST_NS && self.width_ns.is_multiple_of(FINEST_NS)
+    }
+
     /// The sum of all points.
     pub fn total(&self) -> Point {
         let mut total = Point::default();
@@ -102,10 +107,12 @@ impl Series {
     }
 
     /// The points that lie wholly in the first `nanos` of the window; those after the last
-    /// completion are zeros.
+    /// completion are zeros. Where these would be too many, points are summed in groups.
     pub(super) fn whole_points(&self, nanos: u64) -> Vec<Point> {
-        let mut points = self.points.clone();
-        points.resize((nanos / self.width_ns) as usize, Point::default());
+        let count = (nanos / self.width_ns) as usize;
+        let each = count.div_ceil(MAX_POINTS).max(1);
+        let mut points = merged(&self.points, each);
+        points.resize(count / each, Point::default());
         points
     }
 
@@ -183,6 +190,16 @@ mod tests {
             let until = series.processed_until(millis * 1_000_000, window_millis * 1_000_000);
             assert_eq!(until, expected, "{millis} of {window_millis} ms");
         }
+    }
+
+    /// A server that hangs for months leaves no points.
+    #[test]
+    fn a_window_that_nothing_was_completed_in_has_few_points() {
+        let mut series = Series::new();
+        series.record(0, &processed(5));
+        let points = series.whole_points(u64::MAX / 2);
+        assert!((MAX_POINTS / 2..=MAX_POINTS).contains(&points.len()));
+        assert_eq!((points[0].processed, points[1].processed), (1, 0));
     }
 
     #[test]
