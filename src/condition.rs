@@ -134,6 +134,11 @@ impl Comparison {
             Comparison::AtMost => value <= bound,
         }
     }
+
+    /// Whether it holds for any value from 0 to `most`.
+    fn can_hold(self, bound: f64, most: f64) -> bool {
+        self.holds(0.0, bound) || self.holds(most, bound)
+    }
 }
 
 impl Quantity {
@@ -145,6 +150,22 @@ impl Quantity {
             Quantity::Latency(figure) => figure.of(&total.latency),
             Quantity::Response(figure) => figure.of(total.response()),
             Quantity::Share(share) => share.of(result),
+        }
+    }
+
+    /// No value is larger.
+    fn most(self) -> f64 {
+        match self {
+            Quantity::Share(_) => 1.0,
+            Quantity::Tps | Quantity::Latency(_) | Quantity::Response(_) => f64::INFINITY,
+        }
+    }
+
+    /// What may have been overlooked in a bound.
+    fn reminder(self) -> &'static str {
+        match self {
+            Quantity::Share(_) => "; of a share, 1 is all (100%), and 1% a hundredth",
+            Quantity::Tps | Quantity::Latency(_) | Quantity::Response(_) => "",
         }
     }
 
@@ -280,10 +301,17 @@ impl FromStr for Condition {
         let Some(bound) = quantity.bound(bound) else {
             return Err(format!("\"{bound}\" in \"{text}\" is no bound for {name}"));
         };
+        let comparison = comparison.unwrap_or(quantity.bare_comparison());
+        if !comparison.can_hold(bound, quantity.most()) {
+            return Err(format!(
+                "\"{text}\" is true of no run{}",
+                quantity.reminder()
+            ));
+        }
         Ok(Condition {
             text: text.trim().to_owned(),
             quantity,
-            comparison: comparison.unwrap_or(quantity.bare_comparison()),
+            comparison,
             bound,
         })
     }
@@ -346,6 +374,11 @@ mod tests {
             ("tps < -1", "is no bound"),
             ("tps < nan", "is no bound"),
             ("failed > 1ms", "is no bound"),
+            ("failed > 1", "is true of no run; of a share, 1 is all"),
+            ("failed=5", "is true of no run"),
+            ("skipped >= 101%", "is true of no run"),
+            ("achieved < 0", "is true of no run"),
+            ("tps < 0", "is true of no run"),
         ] {
             let error = text.parse::<Condition>().expect_err(text);
             assert!(error.contains(problem), "{text}: {error}");
@@ -369,7 +402,7 @@ mod tests {
                 .expect("it takes longer")
                 .contains("more than the bound")
         );
-        assert_eq!(said("skipped > 100%"), None);
+        assert_eq!(said("skipped > 99.9%"), None);
         assert!(said("achieved >= 0").is_some());
     }
 

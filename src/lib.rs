@@ -51,6 +51,7 @@
 //! | [`run`] | prepare, start, watch, join, conclude; the exit status | parsing |
 //! | [`beside`] | work that may block for ever, on a thread that is left to itself when time is over | |
 //! | [`users`] | the users of this machine | directory services |
+//! | [`printable`] | texts of somebody else, without what steers a terminal | |
 //! | [`spreadsheet`] | texts as cells that no spreadsheet calculates | |
 //! | [`spelling`] | which name was meant by a word that is none | names |
 //! | [`sqlstate`] | codes of the server's errors | |
@@ -116,6 +117,7 @@ pub mod init;
 pub mod options;
 pub mod page;
 pub mod plan;
+pub mod printable;
 pub mod program;
 pub mod protocol;
 pub mod random;

@@ -8,14 +8,14 @@ mod figures;
 mod hostile;
 mod summary_file;
 mod summary_row;
+mod whole_file;
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, Read};
+use std::path::Path;
 
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use crate::error::{Error, Report};
 use crate::plan::KeepPlan;
@@ -25,6 +25,7 @@ use crate::result::{Facts, Measured, Place, RunResult};
 use figures::Figures;
 pub use hostile::drive_hostile;
 pub use summary_file::{SummaryFile, summary_table};
+pub use whole_file::{WholeFile, resolved};
 
 /// What a result file calls itself.
 const SCHEMA: &str = "pgmark-result";
@@ -186,120 +187,6 @@ struct Head {
     schema_version: u32,
 }
 
-/// A place for a result file or a page of it, taken before the run so that it is known beforehand if
-/// there is none. What was there under the name stays until the file is complete; if none is written,
-/// it stays for good.
-#[derive(Debug)]
-pub struct Reserved {
-    /// As the user named it.
-    path: PathBuf,
-    destination: Destination,
-}
-
-#[derive(Debug)]
-enum Destination {
-    /// A file beside the one that it becomes.
-    Beside(NamedTempFile, PathBuf),
-    /// A device or a pipe, which nothing can take the place of.
-    Device(File),
-}
-
-impl Reserved {
-    /// Takes a place beside `path`, so that the file can be moved to its name in one step; a link stays
-    /// one. A device or a pipe is opened as it is.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if nothing can be written there.
-    pub fn at(path: &Path) -> Result<Self, Error> {
-        let destination = match is_device(path) {
-            true => open_device(path).map(Destination::Device),
-            false => beside(path),
-        };
-        Ok(Reserved {
-            path: path.to_owned(),
-            destination: destination.map_err(|source| Error::io("create", path, source))?,
-        })
-    }
-
-    /// Writes the document and gives it its name.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn write(self, document: &Document) -> Result<(), Error> {
-        self.fill(|writer| {
-            serde_json::to_writer_pretty(&mut *writer, document)?;
-            writer.write_all(b"\n")
-        })
-    }
-
-    /// Writes a text and gives it its name.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn write_text(self, text: &str) -> Result<(), Error> {
-        self.fill(|writer| writer.write_all(text.as_bytes()))
-    }
-
-    fn fill(
-        self,
-        write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
-    ) -> Result<(), Error> {
-        let write_to = |file: &File| {
-            let mut writer = BufWriter::new(file);
-            write(&mut writer).and_then(|()| writer.flush())
-        };
-        let written = match self.destination {
-            Destination::Device(file) => write_to(&file),
-            Destination::Beside(file, target) => write_to(file.as_file())
-                .and_then(|()| give_permissions(file.as_file()))
-                .and_then(|()| file.as_file().sync_all())
-                .and_then(|()| match file.persist(&target) {
-                    Ok(_) => Ok(()),
-                    Err(failed) => Err(failed.error),
-                }),
-        };
-        written.map_err(|source| Error::io("write", &self.path, source))
-    }
-}
-
-/// Whether the name is that of something other than a file. What is below `/dev` may lead to a file
-/// that somebody else is writing, such as standard output.
-fn is_device(path: &Path) -> bool {
-    let is_special = |facts: std::fs::Metadata| !facts.is_file() && !facts.is_dir();
-    path.starts_with("/dev") || path.metadata().is_ok_and(is_special)
-}
-
-/// For reading, too, so that a pipe without a reader is no obstacle yet.
-fn open_device(path: &Path) -> std::io::Result<File> {
-    let both = File::options().read(true).append(true).open(path);
-    both.or_else(|_| File::options().append(true).open(path))
-}
-
-fn beside(path: &Path) -> std::io::Result<Destination> {
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let directory = match target.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        Some(_) | None => Path::new("."),
-    };
-    if target.is_dir() {
-        return Err(std::io::ErrorKind::IsADirectory.into());
-    }
-    let file = tempfile::Builder::new()
-        .prefix(".pgmark-")
-        .suffix(".part")
-        .tempfile_in(directory)?;
-    Ok(Destination::Beside(file, target))
-}
-
-/// A temporary file is for its owner alone; a result may be read by whoever may read new files.
-fn give_permissions(file: &File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mask = rustix::process::umask(rustix::fs::Mode::empty());
-    rustix::process::umask(mask);
-    let mode = 0o666 & !mask.bits();
-    file.set_permissions(std::fs::Permissions::from_mode(mode))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,49 +238,20 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_one_and_nothing_takes_the_place_of_a_pipe() {
-        let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        std::fs::write(at("target"), "old").unwrap();
-        std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
-        Reserved::at(&at("link"))
-            .unwrap()
-            .write_text("new")
-            .unwrap();
-        assert_eq!(std::fs::read_to_string(at("target")).unwrap(), "new");
-        assert!(at("link").symlink_metadata().unwrap().is_symlink());
-
-        let made = std::process::Command::new("mkfifo")
-            .arg(at("pipe"))
-            .status();
-        assert!(made.unwrap().success());
-        let mut reader = File::options()
-            .read(true)
-            .write(true)
-            .open(at("pipe"))
-            .unwrap();
-        Reserved::at(&at("pipe"))
-            .unwrap()
-            .write_text("through")
-            .unwrap();
-        let mut found = [0; 7];
-        reader.read_exact(&mut found).unwrap();
-        assert_eq!(&found, b"through");
-        assert!(Reserved::at(directory.path()).is_err());
-    }
-
-    #[test]
     fn a_file_is_complete_or_as_it_was() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.json");
         std::fs::write(&path, "before").unwrap();
-        drop(Reserved::at(&path).unwrap());
+        drop(WholeFile::at(&path).unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
         let document = Document::new(testing::timed(), identity(), 0);
-        Reserved::at(&path).unwrap().write(&document).unwrap();
+        WholeFile::at(&path)
+            .unwrap()
+            .write_document(&document)
+            .unwrap();
         assert_eq!(Document::read(&path).unwrap().run, identity());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
-        assert!(Reserved::at(&directory.path().join("no/run.json")).is_err());
+        assert!(WholeFile::at(&directory.path().join("no/run.json")).is_err());
     }
 
     #[test]

@@ -1,82 +1,120 @@
 //! Files of summaries: a CSV row for each run. Several programs may add to one at the same time.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+
+use csv::Terminator;
 
 use super::Document;
 use super::summary_row::{COLUMNS, Row};
+use super::whole_file::{is_device, open_device, resolved, writable};
 use crate::error::{Error, Report};
 
 /// A file that rows are added to.
 #[derive(Debug)]
 pub struct SummaryFile {
+    /// As the user named it.
     path: PathBuf,
-    file: File,
+    destination: Destination,
+}
+
+#[derive(Debug)]
+enum Destination {
+    /// A file, which is made when it gets its first row.
+    File,
+    /// A device or a pipe, which has no rows yet.
+    Device(File),
 }
 
 impl SummaryFile {
-    /// Opens the file at `path`, or makes an empty one, and looks at the header of what is there.
+    /// Looks at the header of what is there, and whether a row can be added. A device or a pipe is
+    /// opened, which waits for the reader of a pipe.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be written, [`Error::Environment`] if its header has columns that
     /// are none of ours.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(path);
-        let mut opened = SummaryFile {
-            path: path.to_owned(),
-            file: file.map_err(|source| Error::io("open", path, source))?,
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        let cannot_open = |source| Error::io("open", path, source);
+        let destination = match is_device(path) {
+            true => Destination::Device(open_device(path).map_err(cannot_open)?),
+            false => Destination::File,
         };
-        opened.locked(|file| file.header().map(drop))?;
-        Ok(opened)
+        let file = SummaryFile {
+            path: path.to_owned(),
+            destination,
+        };
+        if matches!(file.destination, Destination::File) {
+            let is_there = resolved(path).map_err(cannot_open)?.exists();
+            match is_there {
+                true => file.look()?,
+                false => writable(path).map(drop).map_err(cannot_open)?,
+            }
+        }
+        Ok(file)
+    }
+
+    /// Whether writing may wait for somebody who reads.
+    pub fn may_wait(&self) -> bool {
+        matches!(self.destination, Destination::Device(_))
     }
 
     /// Adds the row of a run. `result_file` is where its result lies, empty if it was not kept.
     ///
     /// # Errors
-    /// As those of [`SummaryFile::open`].
-    pub fn add(&mut self, document: &Document, result_file: &str) -> Result<(), Error> {
+    /// As those of [`SummaryFile::at`].
+    pub fn add(&self, document: &Document, result_file: &str) -> Result<(), Error> {
         let row = Row {
             document,
             result_file,
         };
-        self.locked(|file| {
-            let header = file.header()?;
-            let mut text = Vec::new();
-            if header.is_none() {
-                text = header_line();
-            } else if !file.ends_with_a_line()? {
-                // Somebody was stopped in the middle of a row.
-                text.push(b'\n');
+        match &self.destination {
+            Destination::Device(file) => {
+                let written = (&mut &*file).write_all(&summary_rows(&[], None, &row));
+                written.map_err(|source| Error::io("write", &self.path, source))
             }
-            let names = header.unwrap_or_else(column_names);
-            text.extend(row_line(&row, &names));
-            file.write(&text)
+            Destination::File => self.add_to_file(&row),
+        }
+    }
+
+    fn look(&self) -> Result<(), Error> {
+        let file = self.open()?;
+        let found = self.read(&file)?;
+        self.header(&found).map(drop)
+    }
+
+    /// All at once, and while no other program does the like: a reader finds the row or does not. Of
+    /// a row that does not fit onto the disk nothing stays.
+    fn add_to_file(&self, row: &Row<'_>) -> Result<(), Error> {
+        let mut file = self.open()?;
+        let failed = |source| Error::io("write", &self.path, source);
+        file.lock().map_err(failed)?;
+        let found = self.read(&file)?;
+        let header = self.header(&found)?;
+        let added = summary_rows(&found, header, row);
+        file.write_all(&added).map_err(|source| {
+            // What cannot be taken back either is left to whoever adds the next row.
+            let _ = file.set_len(found.len() as u64);
+            failed(source)
         })
     }
 
-    /// Does something while no other program does the like.
-    fn locked<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        // What cannot be locked, such as a pipe, has no other writers either.
-        let is_locked = self.file.lock().is_ok();
-        let done = act(self);
-        if is_locked {
-            let _ = self.file.unlock();
-        }
-        done
+    fn open(&self) -> Result<File, Error> {
+        let mut options = File::options();
+        let file = options.read(true).append(true).create(true);
+        file.open(&self.path)
+            .map_err(|source| Error::io("open", &self.path, source))
+    }
+
+    fn read(&self, mut file: &File) -> Result<Vec<u8>, Error> {
+        let mut found = Vec::new();
+        file.read_to_end(&mut found)
+            .map_err(|source| Error::io("read", &self.path, source))?;
+        Ok(found)
     }
 
     /// The names of the columns that are there; `None` in an empty file.
-    fn header(&mut self) -> Result<Option<Vec<String>>, Error> {
-        if !self.is_regular()? {
-            return Ok(None);
-        }
-        self.seek(SeekFrom::Start(0))?;
-        let mut reader = csv::ReaderBuilder::new().from_reader(&self.file);
+    fn header(&self, found: &[u8]) -> Result<Option<Vec<String>>, Error> {
         let refused = |text: String| {
             Error::Environment(
                 Report::new(format!(
@@ -86,13 +124,14 @@ impl SummaryFile {
                 .hint("Give --summary-csv a file of its own."),
             )
         };
-        let found = reader
+        let mut reader = csv::Reader::from_reader(found);
+        let columns = reader
             .headers()
             .map_err(|error| refused(error.to_string()))?;
-        if found.is_empty() {
+        if columns.is_empty() {
             return Ok(None);
         }
-        let names: Vec<String> = found.iter().map(str::to_owned).collect();
+        let names: Vec<String> = columns.iter().map(str::to_owned).collect();
         match names
             .iter()
             .find(|name| COLUMNS.iter().all(|(own, _)| own != name))
@@ -103,39 +142,36 @@ impl SummaryFile {
             ))),
         }
     }
+}
 
-    fn ends_with_a_line(&mut self) -> Result<bool, Error> {
-        self.seek(SeekFrom::End(-1))?;
-        let mut last = [0];
-        let read = (&self.file).read_exact(&mut last);
-        read.map_err(|source| Error::io("read", &self.path, source))?;
-        Ok(last == *b"\n")
+/// What is to be added to what was found: a header if there is none, the end of a row in whose middle
+/// somebody was stopped, and the row.
+fn summary_rows(found: &[u8], header: Option<Vec<String>>, row: &Row<'_>) -> Vec<u8> {
+    let terminator = match found.windows(2).any(|pair| pair == b"\r\n") {
+        true => Terminator::CRLF,
+        false => Terminator::Any(b'\n'),
+    };
+    let mut added = Vec::new();
+    if header.is_none() {
+        added.extend(line(column_names(), terminator));
+    } else if found.iter().filter(|&&byte| byte == b'"').count() % 2 == 1 {
+        added.extend(b"\"\n");
+    } else if !found.ends_with(b"\n") {
+        added.push(b'\n');
     }
-
-    fn is_regular(&self) -> Result<bool, Error> {
-        let facts = self.file.metadata();
-        let facts = facts.map_err(|source| Error::io("read", &self.path, source))?;
-        Ok(facts.is_file())
-    }
-
-    fn seek(&mut self, to: SeekFrom) -> Result<(), Error> {
-        let sought = self.file.seek(to);
-        sought
-            .map(drop)
-            .map_err(|source| Error::io("read", &self.path, source))
-    }
-
-    /// All at once: a reader finds the row or does not.
-    fn write(&mut self, text: &[u8]) -> Result<(), Error> {
-        let written = self.file.write_all(text).and_then(|()| self.file.flush());
-        written.map_err(|source| Error::io("write", &self.path, source))
-    }
+    added.extend(row_line(
+        row,
+        &header.unwrap_or_else(column_names),
+        terminator,
+    ));
+    added
 }
 
 /// The rows of runs, below a header, as text.
 pub fn summary_table<'d>(runs: impl Iterator<Item = (&'d Document, &'d str)>) -> Vec<u8> {
     let names = column_names();
-    let mut text = header_line();
+    let terminator = Terminator::Any(b'\n');
+    let mut text = line(column_names(), terminator);
     for (document, result_file) in runs {
         text.extend(row_line(
             &Row {
@@ -143,6 +179,7 @@ pub fn summary_table<'d>(runs: impl Iterator<Item = (&'d Document, &'d str)>) ->
                 result_file,
             },
             &names,
+            terminator,
         ));
     }
     text
@@ -152,21 +189,19 @@ fn column_names() -> Vec<String> {
     COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
-fn header_line() -> Vec<u8> {
-    line(column_names())
-}
-
 /// The cells of these columns.
-fn row_line(row: &Row<'_>, names: &[String]) -> Vec<u8> {
+fn row_line(row: &Row<'_>, names: &[String], terminator: Terminator) -> Vec<u8> {
     let cells = names.iter().map(|name| {
         let column = COLUMNS.iter().find(|(own, _)| own == name);
         column.map_or_else(String::new, |(_, cell)| cell(row).into_text())
     });
-    line(cells)
+    line(cells, terminator)
 }
 
-fn line(cells: impl IntoIterator<Item = String>) -> Vec<u8> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
+fn line(cells: impl IntoIterator<Item = String>, terminator: Terminator) -> Vec<u8> {
+    let mut writer = csv::WriterBuilder::new()
+        .terminator(terminator)
+        .from_writer(Vec::new());
     writer.write_record(cells).expect("memory takes all bytes");
     writer.into_inner().expect("memory takes all bytes")
 }
@@ -207,7 +242,7 @@ mod tests {
                 let path = path.clone();
                 std::thread::spawn(move || {
                     for run in 0..10 {
-                        let mut file = SummaryFile::open(&path).unwrap();
+                        let file = SummaryFile::at(&path).unwrap();
                         file.add(&document(&format!("{writer}.{run}")), "").unwrap();
                     }
                 })
@@ -228,7 +263,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("summary.csv");
         std::fs::write(&path, "clients,label\n3,cut").unwrap();
-        SummaryFile::open(&path)
+        SummaryFile::at(&path)
             .unwrap()
             .add(&document("=a\n\"b\",c"), "")
             .unwrap();
@@ -237,11 +272,39 @@ mod tests {
     }
 
     #[test]
+    fn rows_end_as_those_before_and_an_open_quote_is_closed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("summary.csv");
+        for (before, after) in [
+            ("clients,label\r\n3,a\r\n", "4,b\r\n"),
+            ("clients,label\n3,\"cut", "\"\n4,b\n"),
+            ("\u{feff}clients,label\n", "4,b\n"),
+        ] {
+            std::fs::write(&path, before).unwrap();
+            SummaryFile::at(&path)
+                .unwrap()
+                .add(&document("b"), "")
+                .unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(text, format!("{before}{after}"));
+        }
+    }
+
+    #[test]
+    fn a_run_that_never_was_leaves_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("summary.csv");
+        drop(SummaryFile::at(&path).unwrap());
+        assert!(!path.exists());
+        assert!(SummaryFile::at(&directory.path().join("no/summary.csv")).is_err());
+    }
+
+    #[test]
     fn a_file_of_something_else_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log.csv");
         std::fs::write(&path, "client_id,status\n0,ok\n").unwrap();
-        let error = SummaryFile::open(&path).unwrap_err().to_string();
+        let error = SummaryFile::at(&path).unwrap_err().to_string();
         assert!(error.contains("client_id"), "{error}");
     }
 

@@ -139,6 +139,12 @@ impl Comparison {
         self.lines.iter().filter(is_worse)
     }
 
+    /// Figures that a run lacks, so that nothing can be said of them.
+    pub fn unjudged(&self) -> impl Iterator<Item = &Line> {
+        let is_missing = |line: &&Line| line.verdict == Verdict::NoFigure;
+        self.lines.iter().filter(is_missing)
+    }
+
     /// What may be said of throughput; `None` where a run has none.
     pub fn throughput(&self) -> Option<(Verdict, Estimate)> {
         let line = self.lines.first()?;
@@ -281,6 +287,17 @@ mod tests {
         let back = Comparison::of(&new, &base, false).unwrap();
         assert_eq!(back.lines[0].verdict, Verdict::Better);
         assert_eq!(back.worse_by(0.0).count(), 0);
+    }
+
+    #[test]
+    fn what_a_run_lacks_is_named() {
+        let base = side("a", &[1000, 1010, 1020]);
+        let new = side("b", &[500, 505, 495]);
+        let comparison = Comparison::of(&base, &new, false).unwrap();
+        let names: Vec<&str> = comparison.unjudged().map(|it| it.figure.name).collect();
+        assert_eq!(names, ["p99.9"]);
+        let same = Comparison::of(&base, &side("c", &[1000, 1001, 1002]), false).unwrap();
+        assert_eq!(same.unjudged().count(), 0);
     }
 
     #[test]

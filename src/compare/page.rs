@@ -4,6 +4,7 @@ use minijinja::{AutoEscape, Environment, Value, context};
 
 use super::text::{notes, number, percent, visible_words};
 use super::{Comparison, SideSummary, Verdict, Weight};
+use crate::printable::printable;
 
 /// The page; everything from result files is escaped.
 pub fn html(comparison: &Comparison) -> String {
@@ -52,7 +53,7 @@ pub fn html(comparison: &Comparison) -> String {
             notes => notes(comparison),
         })
     });
-    page.expect("every name of the template is given")
+    printable(&page.expect("every name of the template is given"))
 }
 
 fn side(side: &SideSummary) -> Value {

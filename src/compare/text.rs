@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{Comparison, Line, Method, SideSummary, Weight};
+use crate::printable::printable;
 
 /// What differs, the figures, and what they are worth.
 pub fn text(comparison: &Comparison) -> String {
@@ -15,7 +16,7 @@ pub fn text(comparison: &Comparison) -> String {
         let plural = if side.runs == 1 { "" } else { "s" };
         format!(
             "{what} = {}, {} run{plural}",
-            printable(&side.name),
+            printable(&side.name).replace('\n', " "),
             side.runs
         )
     };
@@ -26,7 +27,10 @@ pub fn text(comparison: &Comparison) -> String {
             Weight::Work => "different work = ",
             Weight::Circumstance => "different = ",
         };
-        line(format!("{work}{}", printable(&difference.to_string())));
+        line(format!(
+            "{work}{}",
+            printable(&difference.to_string()).replace('\n', " ")
+        ));
     }
     line(String::new());
     line(format!(
@@ -115,9 +119,4 @@ pub fn visible_words(share: f64) -> String {
         0.0..10.0 => format!("{:.1}%", share * 100.0),
         _ => "more than tenfold".to_owned(),
     }
-}
-
-/// Names from files, without what a terminal would obey.
-fn printable(text: &str) -> String {
-    text.replace(char::is_control, " ")
 }

@@ -14,6 +14,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::archive::Document;
+use crate::printable::printable;
 use charts::Charts;
 pub use overview::overview;
 use view::View;
@@ -66,7 +67,7 @@ fn render(name: &'static str, template: &'static str, view: impl Serialize) -> S
     let page = environment
         .get_template(name)
         .and_then(|template| template.render(Serde(view)));
-    page.expect("every name of the template is given") + "\n"
+    printable(&page.expect("every name of the template is given")) + "\n"
 }
 
 /// Data for the script, as it may stand inside of an element: nothing in it ends that.

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::event::SqlState;
+use crate::printable::is_steering;
 
 use super::excerpt::excerpt;
 
@@ -325,7 +326,7 @@ impl std::fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for chunk in self.0.utf8_chunks() {
             for letter in chunk.valid().chars() {
-                match letter.is_control() && !matches!(letter, '\n' | '\t') {
+                match is_steering(letter) {
                     true => write!(f, "\\x{:02x}", u32::from(letter))?,
                     false => f.write_char(letter)?,
                 }

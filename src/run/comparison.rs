@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::file_identity::check_outputs;
 use super::reports::write;
 use super::{ExitStatus, Surroundings, print};
 use crate::archive::Document;
@@ -18,6 +19,7 @@ pub(super) fn compare(
     plan: &ComparePlan,
     around: &mut Surroundings<'_>,
 ) -> Result<ExitStatus, Error> {
+    check_outputs(&outputs(plan), inputs(&plan.runs))?;
     let (base, new) = sides(&plan.runs)?;
     let comparison = Comparison::of(&base, &new, plan.allow_different)?;
     let shown = show(plan, &comparison, around)?;
@@ -29,6 +31,19 @@ pub(super) fn compare(
         )),
         Some(percent) => Ok(judge(&comparison, percent, shown, around)),
     }
+}
+
+fn outputs(plan: &ComparePlan) -> Vec<&Path> {
+    let paths = [&plan.csv, &plan.json, &plan.html].into_iter();
+    paths.filter_map(|path| path.as_deref()).collect()
+}
+
+fn inputs(runs: &Compared) -> impl Iterator<Item = &Path> {
+    let (some, more): (&[PathBuf], &[PathBuf]) = match runs {
+        Compared::Sides { base, new } => (base, new),
+        Compared::Grouped { files, .. } => (files, &[]),
+    };
+    some.iter().chain(more).map(PathBuf::as_path)
 }
 
 fn show(
@@ -67,6 +82,12 @@ fn judge(
     status: ExitStatus,
     around: &Surroundings<'_>,
 ) -> ExitStatus {
+    for line in comparison.unjudged() {
+        around.console.warning(&format!(
+            "--fail-if-worse does not judge {}: too few transactions of a run were beyond it",
+            line.figure.name
+        ));
+    }
     let worse: Vec<&Line> = comparison.worse_by(percent).collect();
     for line in &worse {
         around.console.error(&format!(

@@ -1,25 +1,13 @@
 //! Whether the files that a run is to write can all be written: no two may be one, none may be one that
 //! the run reads, and what is made of several files must be files.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::file_identity::{FileIdentity, refusal, same_file};
 use crate::collector::is_further_file;
 use crate::error::{Error, Report};
 use crate::plan::{CsvStyle, LogFormat, LogPlan, RunPlan};
 use crate::values;
-
-/// Which file a name leads to.
-#[derive(PartialEq, Eq)]
-enum Identity {
-    /// One that is there: device and inode.
-    Existing(u64, u64),
-    /// One that is not: its directory as it really is, and its name.
-    New(PathBuf),
-    /// A device or a pipe, which several may write to.
-    Shared,
-}
 
 /// Refuses files that would be written over each other, before any of them is opened.
 ///
@@ -50,17 +38,13 @@ pub(super) fn check(plan: &RunPlan) -> Result<(), Error> {
     for (place, path) in paths.iter().enumerate() {
         for other in &paths[..place] {
             let further = several.is_some_and(|log| is_further_file(&log.path, path));
-            if further || is_same(&identity(other), &identity(path)) {
-                return Err(refusal(format!(
-                    "\"{}\" and \"{}\" would be the same file",
-                    other.display(),
-                    path.display()
-                )));
+            if further || FileIdentity::of(other).is_that_of(path) {
+                return Err(same_file(other, path));
             }
         }
     }
     match several {
-        Some(log) if identity(&log.path) == Identity::Shared => Err(refusal(format!(
+        Some(log) if FileIdentity::of(&log.path) == FileIdentity::Shared => Err(refusal(format!(
             "\"{}\" is no file, so it cannot be a log of several files",
             log.path.display()
         ))),
@@ -73,8 +57,8 @@ fn refuse_inputs(outputs: &[&PathBuf], plan: &RunPlan) -> Result<(), Error> {
     let scripts = plan.scripts.scripts.iter();
     let scripts = scripts.map(|weighted| PathBuf::from(&weighted.script.name));
     let inputs = scripts.chain(values::files(&plan.scripts));
-    for input in inputs.map(|path| identity(&path)) {
-        if let Some(path) = outputs.iter().find(|path| is_same(&identity(path), &input)) {
+    for input in inputs.map(|path| FileIdentity::of(&path)) {
+        if let Some(path) = outputs.iter().find(|path| input.is_that_of(path)) {
             return Err(refusal(format!(
                 "\"{}\" is read by this run, which would replace it",
                 path.display()
@@ -82,10 +66,6 @@ fn refuse_inputs(outputs: &[&PathBuf], plan: &RunPlan) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-fn refusal(text: String) -> Error {
-    Error::Usage(Report::new(text).hint("Give each file a name of its own."))
 }
 
 /// Whether rows go on in further files, or each thread has its own.
@@ -96,27 +76,10 @@ fn has_several_files(log: &LogPlan, threads: u32) -> bool {
     }
 }
 
-fn is_same(one: &Identity, other: &Identity) -> bool {
-    *one != Identity::Shared && one == other
-}
-
-fn identity(path: &Path) -> Identity {
-    match fs::metadata(path) {
-        Ok(facts) if facts.is_file() => Identity::Existing(facts.dev(), facts.ino()),
-        Ok(_) => Identity::Shared,
-        Err(_) => {
-            let directory = path
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty());
-            let directory = directory.unwrap_or(Path::new("."));
-            let real = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
-            Identity::New(real.join(path.file_name().unwrap_or_default()))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::options::tests::run_plan;
 

@@ -8,6 +8,7 @@ mod cluster;
 mod commits;
 mod comparison;
 mod facts;
+mod file_identity;
 mod first_look;
 mod host;
 mod keeping;
@@ -160,13 +161,13 @@ fn run_benchmark(
     limits::allow_descriptors(&plan)?;
     log_files::check(&plan)?;
     report_seed(&plan, &around.console);
-    let keeping = Keeping::open(&plan.keep)?;
+    let keeping = Keeping::open(&plan.keep, signals)?;
     let conditions = plan.fail_if.clone();
     match &plan.server {
         ServerChoice::Given(target) => {
             let target = (**target).clone();
-            let result = measure(plan, target, signals, around)?;
-            Ok(conclude(result, &conditions, keeping, around))
+            let measured = measure(plan, target, signals, around);
+            conclude(measured, &conditions, keeping, signals, around)
         }
         ServerChoice::Temporary {
             cluster: cluster_plan,
@@ -177,7 +178,7 @@ fn run_benchmark(
             let target = cluster.target().presented_as(presentation);
             let measured = measure(plan, target, signals, around);
             // Said before the server is ended: should that fail, nothing measured is lost.
-            let status = measured.map(|result| conclude(result, &conditions, keeping, around));
+            let status = conclude(measured, &conditions, keeping, signals, around);
             cluster::end(cluster, &cluster_plan, &around.console)?;
             status
         }
@@ -238,25 +239,34 @@ pub fn measure(
     })
 }
 
-/// Prints the summary and what has to be said about it, and keeps the result.
+/// Prints the summary and what has to be said about it, and keeps the result; of a run that never
+/// was there is none.
 fn conclude(
-    result: RunResult,
+    measured: Result<RunResult, Error>,
     conditions: &[Condition],
     keeping: Keeping,
+    signals: &Signals,
     around: &mut Surroundings<'_>,
-) -> ExitStatus {
+) -> Result<ExitStatus, Error> {
+    let result = measured.inspect_err(|error| {
+        if matches!(error, Error::Interrupted(_)) && keeping.is_asked_for() {
+            let text = "nothing was measured before the signal, so that no result is written";
+            around.console.notice(text);
+        }
+    })?;
     let status = judge(&result, conditions, tell(&result, around), around);
     let began = result.measured.window.map(|window| window.begins);
     let began = began.unwrap_or_else(|| around.clock.now());
     let run = keeping.identity(around.clock.unix_us(began));
-    let unwritten = keeping.write(&Document::new(result, run, status.code()));
+    let document = Document::new(result, run, status.code());
+    let unwritten = keeping.write(document, signals);
     for error in &unwritten {
         around.console.error(&error.to_string());
     }
-    match unwritten.is_empty() {
+    Ok(match unwritten.is_empty() {
         true => status,
         false => status.or_failure(),
-    }
+    })
 }
 
 /// Says which conditions the run meets, and gives its status.

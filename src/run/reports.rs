@@ -1,13 +1,15 @@
 //! What is made of result files of runs that are over.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::file_identity::check_outputs;
 use super::{ExitStatus, Surroundings, print};
-use crate::archive::{Document, Reserved, summary_table};
+use crate::archive::{Document, WholeFile, summary_table};
 use crate::error::Error;
 use crate::page;
 use crate::plan::ReportPlan;
+use crate::printable::printable;
 use crate::report;
 
 /// Makes what the plan asks for.
@@ -18,6 +20,11 @@ pub(super) fn report(
     plan: &ReportPlan,
     around: &mut Surroundings<'_>,
 ) -> Result<ExitStatus, Error> {
+    let outputs: Vec<&Path> = [&plan.csv, &plan.html]
+        .into_iter()
+        .filter_map(|path| path.as_deref())
+        .collect();
+    check_outputs(&outputs, plan.files.iter().map(PathBuf::as_path))?;
     let mut asked = Vec::new();
     if let Some(csv) = &plan.csv {
         asked.push((csv, table(plan)?));
@@ -49,7 +56,7 @@ fn text(plan: &ReportPlan) -> Result<String, Error> {
         report::text::write_all(&document.into_result(), &mut text)
             .expect("memory takes all bytes");
     }
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    Ok(printable(&String::from_utf8_lossy(&text)))
 }
 
 /// Their rows.
@@ -86,6 +93,6 @@ pub(super) fn write(
     if path == Path::new("-") {
         return Ok(print(text, around));
     }
-    Reserved::at(path)?.write_text(text)?;
+    WholeFile::at(path)?.write_text(text)?;
     Ok(ExitStatus::Success)
 }
