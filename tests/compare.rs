@@ -143,6 +143,31 @@ fn the_same_is_not_different_and_a_single_run_is_no_verdict() {
 }
 
 #[test]
+fn what_is_read_is_not_written_over() {
+    let directory = tempfile::tempdir().expect("a place");
+    let runs = results(directory.path(), "only", 1.0);
+    let before = std::fs::read(&runs[0]).expect("it was written");
+    let first = runs[0].display();
+    for options in [
+        format!("--json {first}"),
+        format!("--csv {first} --allow-different"),
+        "--csv - --html -".to_owned(),
+    ] {
+        compare(&options, &runs[..1], &runs[1..2])
+            .expect_status(1)
+            .expect_stderr(&["Give each file a name of its own"]);
+    }
+    for options in [format!("--csv {first}"), "--csv - --html -".to_owned()] {
+        pgmark_alone()
+            .args(&format!("report {options} {first}"))
+            .run()
+            .expect_status(1)
+            .expect_stderr(&["Give each file a name of its own"]);
+    }
+    assert_eq!(std::fs::read(&runs[0]).expect("it is there"), before);
+}
+
+#[test]
 fn what_a_debug_build_has_made_is_refused() {
     let finished = pgmark(Server::shared())
         .args("-t 2 --json result.json")

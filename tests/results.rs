@@ -3,7 +3,9 @@
 
 mod support;
 
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use support::{Finished, Server, Signal, pgmark, pgmark_alone, wait_until};
 
@@ -285,6 +287,90 @@ fn a_result_that_cannot_be_written_is_known_before_the_run() {
     finished
         .expect_no_tps()
         .expect_stderr(&["could not create \"no/such/result.json\""]);
+}
+
+#[test]
+fn a_name_that_no_file_can_have_is_known_before_the_run() {
+    for options in ["--json new/", "--html new/", "--summary-csv new/"] {
+        pgmark(Server::shared())
+            .args("-t 3")
+            .args(options)
+            .script("SELECT 1;")
+            .run()
+            .expect_status(1)
+            .expect_no_tps()
+            .expect_stderr(&["\"new/\": is a directory"]);
+    }
+}
+
+fn pipe(directory: &Path) -> PathBuf {
+    let path = directory.join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.expect("mkfifo can be started").success());
+    path
+}
+
+#[test]
+fn what_goes_through_a_pipe_arrives_whole() {
+    for option in ["--json", "--html", "--summary-csv"] {
+        let directory = tempfile::tempdir().expect("a place");
+        let pipe = pipe(directory.path());
+        let running = pgmark(Server::shared())
+            .args("-t 3")
+            .arg(option)
+            .arg(&pipe)
+            .script("SELECT 1;")
+            .start();
+        let read = std::fs::read_to_string(&pipe).expect("somebody writes");
+        running.finish().expect_status(0);
+        let (begins, ends) = match option {
+            "--json" => ("{\n", "}\n"),
+            "--html" => ("<!DOCTYPE html>", "</html>\n"),
+            _ => ("schema,run_id,", "\n"),
+        };
+        assert!(read.starts_with(begins) && read.ends_with(ends), "{read}");
+    }
+}
+
+/// A page is longer than a pipe is.
+#[test]
+fn a_reader_that_stops_reading_is_left_at_a_signal() {
+    let directory = tempfile::tempdir().expect("a place");
+    let pipe = pipe(directory.path());
+    let running = pgmark(Server::shared())
+        .args("-t 3 --json result.json --html")
+        .arg(&pipe)
+        .script("SELECT 1;")
+        .start();
+    let mut reader = File::open(&pipe).expect("somebody writes");
+    reader.read_exact(&mut [0]).expect("the page has begun");
+    running.signal(Signal::TERM);
+    let finished = running.finish().expect_status(1);
+    assert_eq!(reported(&finished), finished.stdout);
+    finished.expect_stderr(&["its reader let us wait until a signal came"]);
+}
+
+/// While the run waits for the reader of a pipe, it has not begun.
+#[test]
+fn a_signal_before_anything_was_measured_leaves_no_result_and_says_so() {
+    let server = Server::with("local all all trust\n", "");
+    let running = pgmark(&server)
+        .args("-t 3 --json result.json --summary-csv rows.csv")
+        .arg("--on-connect")
+        .arg("SELECT pg_sleep(60)")
+        .script("SELECT 1;")
+        .start();
+    wait_until("it waits", || {
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+        server.value::<i64>("postgres", waiting) == 1
+    });
+    running.signal(Signal::INT);
+    let finished = running.finish().expect_status(130);
+    for name in ["result.json", "rows.csv"] {
+        assert!(!finished.path(name).exists(), "{name}");
+    }
+    finished
+        .expect_stderr(&["nothing was measured before the signal, so that no result is written"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Signals;
 use crate::archive::{Document, Identity, SummaryFile, WholeFile};
-use crate::error::Error;
+use crate::error::{Error, Report};
 use crate::page;
 use crate::plan::KeepPlan;
 
@@ -85,7 +85,12 @@ fn written(
     write: impl FnOnce() -> Result<(), Error> + Send + 'static,
 ) -> Result<(), Error> {
     match may_wait {
-        true => signals.beside(None, write)?.expect("there is no bound"),
+        true => match signals.beside(None, write) {
+            Err(Error::Interrupted(_)) => Err(Error::Environment(Report::new(
+                "a part of the result is not written: its reader let us wait until a signal came",
+            ))),
+            done => done?.expect("there is no bound"),
+        },
         false => write(),
     }
 }
